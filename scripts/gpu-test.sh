@@ -23,7 +23,7 @@ trap 'rm -rf "$WORK"' EXIT
 
 preflight_passes_on_all_gpus() {
   two_gpus "${FUNCNAME[0]}" || return
-  expect "${FUNCNAME[0]}" 0 'all_reduce' 'every element right' 'P2P within a node' -- "$NLAUNCH" preflight "${OPTIONS[@]}"
+  expect "${FUNCNAME[0]}" 0 'all_reduce' 'all elements correct' 'P2P within a node' -- "$NLAUNCH" preflight "${OPTIONS[@]}"
 }
 
 preflight_prints_json() {
@@ -92,7 +92,7 @@ a_replica_over_two_nodes_runs() {
 
 # nlaunch is given GPU 0 twice: the plan has two GPUs, and both are the same device.
 two_processes_on_one_gpu_are_refused() {
-  expect "${FUNCNAME[0]}" 69 'two ranks were given one GPU' 'learner\.0' 'engine\.0' \
+  expect "${FUNCNAME[0]}" 69 'two ranks were given the same GPU' 'learner\.0' 'engine\.0' \
     '[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.0' 'GPU-[0-9a-f]{8}' -- \
     env CUDA_VISIBLE_DEVICES=0,0 "$NLAUNCH" run "${WEIGHT_SYNC[@]}"
 }
@@ -134,7 +134,7 @@ a_python_that_imports_torch_when_it_starts_is_named() {
 
 a_library_that_is_no_nccl_is_named() {
   two_gpus "${FUNCNAME[0]}" || return
-  expect "${FUNCNAME[0]}" 69 'is no NCCL: it has no ncclGetVersion' -- \
+  expect "${FUNCNAME[0]}" 69 'is not NCCL: it has no ncclGetVersion' -- \
     "$NLAUNCH" run "${WEIGHT_SYNC[@]}" --env "VLLM_NCCL_SO_PATH=$(ldconfig -p | sed -n 's/.*libz\.so\.1 .*=> //p' | head -n1)"
 }
 
@@ -148,8 +148,8 @@ weight_sync_runs_over_nccl() {
 
 what_nccl_read_is_compared() {
   # nlaunch: allow-file not-a-number: shows what NCCL makes of such a value
-  expect "${FUNCNAME[0]}" 0 "NCCL in learner: NCCL_NTHREADS is set to '256k', and NCCL read 256" \
-    'NCCL in learner: set, and not read by NCCL in this run: .*NCCL_GDR_FLUSH_DISABLE' -- \
+  expect "${FUNCNAME[0]}" 0 "NCCL in learner: NCCL_NTHREADS is set to '256k', but NCCL read 256" \
+    'NCCL in learner: set but not read by NCCL in this run: .*NCCL_GDR_FLUSH_DISABLE' -- \
     "${RUN[@]}" "${WEIGHT_SYNC[@]}" "${SHARED[@]}" --no-lint --with nccl-debug --env NCCL_NTHREADS=256k --env NCCL_GDR_FLUSH_DISABLE=0
 }
 
@@ -160,7 +160,7 @@ weight_sync_runs_over_gloo() {
 
 groups_cross_nodes_over_nccl() {
   two_gpus "${FUNCNAME[0]}" || return
-  expect "${FUNCNAME[0]}" 0 'pass +all_reduce .*learner world +2 ranks over nccl, every element right' -- \
+  expect "${FUNCNAME[0]}" 0 'pass +all_reduce .*learner world +2 ranks over nccl, all elements correct' -- \
     env PATH="$PWD/tests/gpu:$PATH" SLURM_JOB_ID=1 SLURM_JOB_NODELIST='node[0-1]' SLURM_JOB_NUM_NODES=2 \
     "$NLAUNCH" preflight --site "$PWD/tests/gpu/two-nodes.yaml" --site-dir "$PWD/tests/gpu" "${OPTIONS[@]:2}"
 }
@@ -173,9 +173,9 @@ a_machine_that_lost_a_gpu_fails_its_prolog() {
 
 level_deep_measures_the_gpus() {
   two_gpus "${FUNCNAME[0]}" || return
-  expect "${FUNCNAME[0]}" 0 'pass +copies +GPU to GPU +[0-9]+ ways, [0-9]+ with peer access: .*every element right' \
+  expect "${FUNCNAME[0]}" 0 'pass +copies +GPU to GPU +[0-9]+ paths, [0-9]+ with peer access: .*all elements correct' \
     'pass +copies +GPU to host' 'pass +gemm +bf16 matrix products .*TFLOP/s' \
-    'pass +gemm-agreement +.*GPUs found the same bits' -- "$NLAUNCH" preflight --level deep "${OPTIONS[@]}"
+    'pass +gemm-agreement +.*GPUs computed the same bits' -- "$NLAUNCH" preflight --level deep "${OPTIONS[@]}"
 }
 
 copies_are_measured_by_hand() {
@@ -192,8 +192,8 @@ products_have_the_same_bits() {
 
 drills_show_what_failures_look_like() {
   two_gpus "${FUNCNAME[0]}" || return
-  expect "${FUNCNAME[0]}" 0 'missing-rank' 'hangs: .*ended after 10 s by its deadline' 'graph: all ranks' \
-    'completes after .*every element right' 'two-streams: two orders' -- "$NLAUNCH" bench --drill all "${OPTIONS[@]}"
+  expect "${FUNCNAME[0]}" 0 'missing-rank' 'hangs: .*stopped after 10 s by its deadline' 'graph: all ranks' \
+    'completes after .*all elements correct' 'two-streams: two orders' -- "$NLAUNCH" bench --drill all "${OPTIONS[@]}"
 }
 
 # hang FAULT PATTERN...: rank 1 is at fault in a run over NCCL, which is ended with evidence that fits.

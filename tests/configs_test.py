@@ -32,7 +32,7 @@ class Configs(unittest.TestCase):
             for site in ("isambard", "slingshot11", "alps", "efa", "beaker-jupiter", "beaker-augusta"):
                 with self.subTest(experiment=experiment, site=site):
                     if experiment == "grpo-235b.yaml" and site.startswith("beaker"):  # replicas of one kind
-                        self.assertIn("nodes of its own kind", nlaunch("plan", f"configs/{experiment}", "--site", site).stderr)
+                        self.assertIn("its own kind of nodes", nlaunch("plan", f"configs/{experiment}", "--site", site).stderr)
                         continue
                     self.plan(experiment, "--site", site)
 
@@ -56,7 +56,7 @@ class Configs(unittest.TestCase):
                 with self.subTest(experiment=experiment, site=site):
                     done = nlaunch("lint", f"configs/{experiment}", "--site", site)
                     self.assertEqual(done.returncode, 0, done.stderr)
-                    self.assertRegex(done.stdout, r"\Anothing found in \d+ settings\n\Z")
+                    self.assertRegex(done.stdout, r"\Ano findings in \d+ settings\n\Z")
 
     def test_every_experiment_renders_to_a_script(self):
         for experiment in EXPERIMENTS:
@@ -79,7 +79,7 @@ class Configs(unittest.TestCase):
             head = (SOURCE / "configs" / recipe).read_text().split("version: 1\n")[0]
             with self.subTest(recipe):
                 self.assertRegex(head, r"^# yaml-language-server: .*\n# \S+ (at [0-9a-f]{7}|\d+\.\d+\.\d+)\b")
-                self.assertIn("# What a plan cannot say yet:", head)
+                self.assertIn("# What a plan cannot express yet:", head)
                 if not re.search(r"\nextends: (?!\.\./ray\.yaml)", (SOURCE / "configs" / recipe).read_text()):
                     self.assertRegex(head, r"#   (git clone|pip install|docker pull) ")
 

@@ -94,7 +94,7 @@ class Schemas(unittest.TestCase):
                 with self.subTest(kind=kind, path=path):
                     code, said = self.parser_says(kind, document)
                     self.assertEqual(code, 65)
-                    found = re.search(r"\nhint: (?:allowed:|an env with 'set' holds nothing but) ([^\n]*)", said)
+                    found = re.search(r"\nhint: (?:allowed:|an env with 'set' allows only) ([^\n]*)", said)
                     self.assertIsNotNone(found, said)
                     known = set(found[1].split(", ")) - ({"a"} if row else set())  # "a" is the library
                     self.assertEqual(known, set(node["properties"]))

@@ -43,7 +43,7 @@ def faults(hosts):
     sick = hosts[len(hosts) // 3]
     yield row("gpu-health", "GPU 3 (00000000:49:00.0)", "a row remap is pending", sick, "fail", "none",
               "reset the GPU: nvidia-smi -r, or reboot the node", "admin")
-    yield row("peers", "p2p GPU 2 → GPU 5", "38.2 GB/s, 10 % of the median", sick, "fail", "70 % of the median of 1024 (390.1 GB/s) and more",
+    yield row("peers", "p2p GPU 2 → GPU 5", "38.2 GB/s, 10 % of the median", sick, "fail", "at least 70 % of the median of 1024 (390.1 GB/s)",
               "nvidia-smi topo -m and nvidia-smi nvlink -s show its links; report the node", "admin")
     for host in hosts[-3:]:
         yield row("clock", host, "212 ms behind the first node", host, "warn", "at most 50 ms", "chronyc tracking says why", "admin")

@@ -20,7 +20,7 @@ constexpr std::array kBackends{
         .drill_message = 64U << 20U,
         .lacks = std::nullopt,
         .remedy =
-            "NCCL's own log says more: --with nccl-debug writes it to the folder nccl beside preflight.json"},
+            "see NCCL's own log: --with nccl-debug writes it to the directory nccl next to preflight.json"},
     BackendTraits{
         .backend = Backend::gloo,
         .name = name_of(Backend::gloo),

@@ -9,34 +9,35 @@
 
 namespace nlaunch {
 
-/// In what the libraries differ that ranks talk through. Whoever must decide by the backend asks for the
-/// property that the decision is about: a new backend is a row of the table, and its half of the probe.
+/// How the communication libraries differ. Code that depends on the backend must query the property that it
+/// is about, so that a new backend is one row of the table and its part of the probe.
 struct BackendTraits {
   Backend backend;
-  std::string_view name;   ///< as files have it: "nccl"
-  std::string_view title;  ///< as sentences have it: "NCCL"
-  /// A rank is a GPU, and the probe's GPU half rehearses it. Else a rank may be a CPU slot, too.
+  std::string_view name;   ///< in files: "nccl"
+  std::string_view title;  ///< in messages: "NCCL"
+  /// A rank is a GPU, and the GPU part of the probe rehearses it. Otherwise a rank can also be a CPU slot.
   bool needs_gpu;
-  /// Each rank's program loads it, and all ranks of a group need the same version: "libnccl". Empty: nothing
-  /// of the kind.
+  /// Library that each rank's program loads; all ranks of a group need the same version: "libnccl". Empty:
+  /// none.
   std::string_view library;
-  /// Its times are those of the links, and can be held against expectations and other nodes. Else they are
-  /// those of processors that do other things as well.
+  /// Its timings reflect the links, and can be compared with expectations and other nodes. Otherwise they
+  /// reflect processors that also do other work.
   bool steady_times;
-  /// Operations go onto CUDA streams and into CUDA graphs.
+  /// Operations can run on CUDA streams and in CUDA graphs.
   bool has_streams;
-  /// Its log says over what the ranks talk.
+  /// Its log reports the transport between ranks.
   bool logs_transport;
-  std::uint64_t largest_message;  ///< bytes, of those that preflight times
-  std::uint64_t drill_message;    ///< bytes; large enough that a rank is still at it when the next one comes
+  std::uint64_t largest_message;  ///< bytes; largest message that preflight times
+  std::uint64_t
+      drill_message;  ///< bytes; large enough that a rank is still busy with it when the next one starts
   std::optional<Collective> lacks;
-  std::string_view remedy;  ///< what to look at where ranks arrived and an operation did not end
+  std::string_view remedy;  ///< what to check if ranks arrived and an operation did not finish
 };
 
 const BackendTraits& traits_of(Backend backend);
-/// All, in the order in which messages list them.
+/// All backends, in the order in which messages list them.
 std::span<const BackendTraits> all_backends();
-/// What learners use for collectives of their own: on GPUs, or on CPU slots.
+/// The backend of the learners' own collectives: on GPUs, or on CPU slots.
 Backend usual_backend(bool on_gpus);
 
 }  // namespace nlaunch

@@ -5,9 +5,9 @@
 #include <optional>
 #include <string_view>
 
-/// The words of an enumeration are the names of its enumerators, listed once below it and in the order in
-/// which messages list them: BOOST_DESCRIBE_ENUM(RoleKind, learner, engine, service). One whose word is a
-/// keyword of C++ ends in an underscore, which the word does not have: `switch_`.
+/// The words of an enumeration are the names of its enumerators, listed once below it, in the order in which
+/// messages list them: BOOST_DESCRIBE_ENUM(RoleKind, learner, engine, service). An enumerator whose word is a
+/// C++ keyword ends with an underscore that the word does not have: `switch_`.
 namespace nlaunch {
 
 template <class E>
@@ -41,7 +41,7 @@ constexpr std::string_view word_of(E value) {
   return "?";
 }
 
-/// What people and files are told; an enumeration whose words are no identifiers has one of its own.
+/// The word for users and files; an enumeration whose words are not identifiers defines its own.
 template <DescribedEnum E>
 constexpr std::string_view name_of(E value) {
   return word_of(value);

@@ -9,14 +9,15 @@
 namespace nlaunch {
 namespace {
 
-constexpr std::size_t kShownLine = 160;  // a longer source line is shown around the place only
+constexpr std::size_t kShownLine =
+    160;  // of a longer source line, only the part around the location is shown
 
 std::string paint(Color color, std::string_view code, std::string_view text) {
   if (color == Color::never) return std::string(text);
   return fmt::format("\x1b[{}m{}\x1b[0m", code, text);
 }
 
-/// The source line with its caret line, or nothing when the line is not known.
+/// The source line with its caret line, or nothing if the line is not known.
 std::string excerpt(const SourceSpan& span, Color color) {
   constexpr std::size_t kLongestCharacter = 4;  // bytes
   auto line = span.source_line();
@@ -93,7 +94,7 @@ std::string render(const Diagnostic& diagnostic, Color color) {
 std::string render(const Diagnostics& diagnostics, Color color) {
   std::string out;
   std::size_t errors = 0;
-  std::set<std::string> said;  // one mistake of a part that several roles share is found with each
+  std::set<std::string> said;  // a mistake in a part that several roles share is found once per role
   for (const auto& item : diagnostics.items()) {
     const auto [text, is_new] = said.insert(render(item, color));
     if (!is_new) continue;

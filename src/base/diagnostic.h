@@ -15,30 +15,30 @@ namespace nlaunch {
 enum class Severity { error, warning, note };
 BOOST_DESCRIBE_ENUM(Severity, error, warning, note)
 
-/// A second place or a measured fact that belongs to a diagnostic.
+/// A second location or a measured fact that belongs to a diagnostic.
 struct Note {
   std::string message;
   SourceSpan span;
 };
 
-/// One thing that is wrong, as a person should read it.
+/// One problem, in the form in which it is reported to a user.
 struct Diagnostic {
   Severity severity = Severity::error;
   std::string id;       ///< stable, "layer.what": "config.unknown-key"
   std::string message;  ///< one sentence: what was found and what is allowed
   SourceSpan span;
   std::vector<Note> notes;
-  std::string hint;  ///< what to type next; may be empty
+  std::string hint;  ///< what to type next; can be empty
 };
 
-/// All the things that are wrong, in the order in which they were found.
+/// All problems, in the order in which they were found.
 class Diagnostics {
  public:
   Diagnostics() = default;
   explicit Diagnostics(Diagnostic first) { items_.push_back(std::move(first)); }
 
-  /// Adds a diagnostic and hands it back, so that notes and a hint can be set on it.
-  /// The reference is valid until the next `add`.
+  /// Adds a diagnostic and returns it, so that notes and a hint can be set. The reference is valid until the
+  /// next `add`.
   Diagnostic& add(Diagnostic item);
   Diagnostic& error(std::string id, SourceSpan span, std::string message);
   Diagnostic& warning(std::string id, SourceSpan span, std::string message);
@@ -47,18 +47,18 @@ class Diagnostics {
   [[nodiscard]] bool has_errors() const;
   [[nodiscard]] bool empty() const { return items_.empty(); }
   [[nodiscard]] const std::vector<Diagnostic>& items() const { return items_; }
-  /// For those who have room for one sentence. There is at least one.
+  /// For callers that can show only one sentence. There is at least one diagnostic.
   [[nodiscard]] const std::string& first_message() const { return items_.front().message; }
 
  private:
   std::vector<Diagnostic> items_;
 };
 
-/// What every operation that can go wrong for a reason the user should hear returns.
+/// The return type of operations that can fail for a reason that the user needs to know.
 template <class T>
 using Result = std::expected<T, Diagnostics>;
 
-/// A failure without a place: `return failure("sys.spawn", "cannot start {}", name);`
+/// A failure without a location: `return failure("sys.spawn", "cannot start {}", name);`
 template <class... Args>
 std::unexpected<Diagnostics> failure(std::string id, fmt::format_string<Args...> text, Args&&... args) {
   return std::unexpected(Diagnostics(
@@ -76,7 +76,7 @@ enum class Color { never, always };
 /// Bytes that could act on a terminal are shown escaped.
 std::string render(const Diagnostic& diagnostic, Color color = Color::never);
 
-/// All of them, each once, closed by a count when there is more than one error.
+/// All diagnostics, without duplicates, followed by a count if there is more than one error.
 std::string render(const Diagnostics& diagnostics, Color color = Color::never);
 
 }  // namespace nlaunch

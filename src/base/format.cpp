@@ -98,7 +98,7 @@ constexpr std::array kPreflightMembers{
 };
 
 std::string_view word_of(Type type) {
-  constexpr std::array<std::string_view, 6> kWords{"a text",        "a number", "a whole number",
+  constexpr std::array<std::string_view, 6> kWords{"a string",      "a number", "a whole number",
                                                    "true or false", "a list",   "an object"};
   return kWords.at(static_cast<std::size_t>(type));
 }
@@ -122,7 +122,8 @@ bool is_of(const Json& value, Type type) {
   return false;
 }
 
-/// What is wrong with the member at the end of `path`, from `value` on; empty: nothing. `at`: the way there.
+/// What is wrong with the member at the end of `path`, starting from `value`; empty: nothing. `at`: the path
+/// so far.
 template <class Json>
 std::string problem(const Json& value, std::string_view path, Type type, const std::string& at) {
   if (value.is_null()) return "";
@@ -132,7 +133,7 @@ std::string problem(const Json& value, std::string_view path, Type type, const s
                : fmt::format("'{}' must be {}, found: {}", at, word_of(type), value.type_name());
   }
   if (path.starts_with("[]")) {
-    if (!value.is_array()) return "";  // told of the list itself
+    if (!value.is_array()) return "";  // reported for the list itself
     for (std::size_t i = 0; i < value.size(); ++i) {
       if (auto wrong = problem(value[i], path.substr(2), type, fmt::format("{}[{}]", at, i)); !wrong.empty())
         return wrong;
@@ -152,7 +153,7 @@ std::string problem(const Json& value, std::string_view path, Type type, const s
 template <class Json>
 Result<void> check(const Json& from, const Format& format, std::string_view file) {
   const auto damaged = [&](std::string_view what) { return failure("run.damaged", "{}: {}", file, what); };
-  if (!from.is_object()) return damaged(from.is_discarded() ? "it is no JSON" : "it is no JSON object");
+  if (!from.is_object()) return damaged(from.is_discarded() ? "it is not JSON" : "it is not a JSON object");
   const auto name = from.find("format");
   if (name != from.end() && *name != format.name)
     return damaged(fmt::format("'format' must be \"{}\", found: {}", format.name, json_text(*name)));
@@ -185,7 +186,7 @@ Result<void> check_format(std::int64_t version, const Format& format, std::strin
   return std::unexpected(
       Diagnostics({Severity::error,
                    "format.newer",
-                   fmt::format("'{}' has version {} of the format '{}'; this nlaunch ({}) knows {}", file,
+                   fmt::format("'{}' has version {} of the format '{}'; this nlaunch ({}) supports {}", file,
                                version, format.name, nlaunch::version(), format.version),
                    {},
                    {},

@@ -9,12 +9,12 @@
 
 namespace nlaunch {
 
-/// A kind of JSON that nlaunch writes: {"format": NAME, "version": NUMBER, ...}; of events.jsonl, in its
-/// event "run". The number goes up when a program that knows the last one would misread what is written: with
-/// a key that means something else or is gone, not with a new one.
+/// A JSON format that nlaunch writes: {"format": NAME, "version": NUMBER, ...}; in events.jsonl, in the event
+/// "run". The version increases when a program that knows only the previous one would misread the data: when
+/// a key is removed or changes its meaning, but not when a key is added.
 struct Format {
-  /// What a reader relies on: "processes[].end.code" is a whole number of the member `code` of `end` of each
-  /// element of `processes`. A member that is not there or null is for the reader.
+  /// What a reader relies on: "processes[].end.code" means that the member `code` of `end` in each element of
+  /// `processes` is a whole number. A missing or null member is up to the reader.
   struct Member {
     enum class Type { text, number, whole, flag, list, object };
     std::string_view path;
@@ -44,19 +44,19 @@ inline constexpr Format kBundle{"nlaunch bundle", 1};        ///< MANIFEST.json 
 
 }  // namespace formats
 
-/// The beginning of such a JSON object.
+/// The first members of such a JSON object.
 template <class Json>
 Json stamped(const Format& format) {
   return {{"format", format.name}, {"version", format.version}};
 }
 
-/// A failure [format.newer] where `version` is higher than the one of `format` that is known here. `file` is
-/// what holds it, for the message.
+/// A failure [format.newer] if `version` is higher than the version of `format` known here. `file` is the
+/// name of the file, for the message.
 Result<void> check_format(std::int64_t version, const Format& format, std::string_view file);
 
-/// The same of what was read, and a failure [run.damaged] with the member where it is no object, is of
-/// another format, or one of `format.members` has another type. What has no format or version counts as the
-/// first one of this.
+/// The same for data that was read, and a failure [run.damaged] that names the member if the data is not an
+/// object, has another format, or has a wrong type for one of `format.members`. Data without a format or
+/// version is treated as the first version of this format.
 Result<void> check_format(const nlohmann::json& from, const Format& format, std::string_view file);
 Result<void> check_format(const nlohmann::ordered_json& from, const Format& format, std::string_view file);
 

@@ -5,7 +5,7 @@
 namespace nlaunch {
 namespace {
 
-/// The offset of the `}` that closes the `${` before `from`; what is in braces between is skipped.
+/// The offset of the `}` that closes the `${` before `from`; nested braces are skipped.
 std::optional<std::size_t> closing_brace(std::string_view text, std::size_t from) {
   int depth = 1;
   for (std::size_t at = from; at < text.size(); ++at) {
@@ -18,7 +18,8 @@ std::optional<std::size_t> closing_brace(std::string_view text, std::size_t from
   return std::nullopt;
 }
 
-/// A value put in before the last pass will be read once more: what looks like a reference in it is text.
+/// A value inserted before the last pass will be parsed again: escape anything in it that looks like a
+/// reference.
 std::string escaped(std::string_view value) {
   std::string out;
   for (std::size_t at = 0; at < value.size(); ++at) {
@@ -57,13 +58,13 @@ std::expected<std::vector<Segment>, InterpolationError> parse_template(std::stri
       continue;
     }
     const auto close = closing_brace(text, dollar + 2);
-    if (!close) return std::unexpected(InterpolationError{"'${' is never closed with '}'", dollar, 2});
+    if (!close) return std::unexpected(InterpolationError{"'${' has no closing '}'", dollar, 2});
     const auto inside = text.substr(dollar + 2, *close - dollar - 2);
     const auto split = inside.find(":-");
     Reference reference{std::string(inside.substr(0, split)), std::nullopt, dollar, *close + 1 - dollar};
     if (split != std::string_view::npos) reference.fallback = std::string(inside.substr(split + 2));
     if (reference.name.empty()) {
-      return std::unexpected(InterpolationError{"'${}' names nothing", dollar, reference.length});
+      return std::unexpected(InterpolationError{"'${}' is empty", dollar, reference.length});
     }
     segments.emplace_back(std::move(reference));
     at = *close + 1;

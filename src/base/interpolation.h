@@ -9,12 +9,12 @@
 
 namespace nlaunch {
 
-/// A text with references: `${NAME}`, `${NAME:-default}`; `$${` stands for a literal `${`.
-/// A default may itself hold references. Braces within one come in pairs.
+/// A string with references: `${NAME}`, `${NAME:-default}`; `$${` is a literal `${`. A default can contain
+/// references. Braces in a default must be balanced.
 struct Reference {
   std::string name;
   std::optional<std::string> fallback;
-  std::size_t offset = 0;  ///< of the `$` in the text, in bytes
+  std::size_t offset = 0;  ///< of the `$` in the string, in bytes
   std::size_t length = 0;  ///< of the whole reference
 };
 struct Literal {
@@ -28,28 +28,27 @@ struct InterpolationError {
   std::size_t length = 1;
 };
 
-/// Takes a text apart; on error the offset says where.
+/// Parses a string; on error, the offset is the position of the error.
 std::expected<std::vector<Segment>, InterpolationError> parse_template(std::string_view text);
 
-/// The references of a text, those in defaults too. A text that does not parse has none.
+/// The references of a string, including those in defaults. A string that does not parse has none.
 std::vector<Reference> references(std::string_view text);
 
-/// What a name stands for: a value, nothing (an error), or `keep` (to be resolved later: the reference stays
-/// in the text as it was).
+/// The result of looking up a name: a value, an error, or `keep` (resolved later: the reference stays in the
+/// string unchanged).
 struct Keep {};
 struct Unknown {
   std::string message;  ///< why, for the user
-  /// The name is right and has no value now: a default takes its place. One that is misspelt is an error all
-  /// the same.
+  /// The name is valid but has no value now: a default is used instead. A misspelt name is still an error.
   bool unset = false;
 };
-/// A text that went through this pass itself: the references that it has kept are still to be resolved.
+/// A string that went through this pass itself: the references that it kept are still to be resolved.
 struct Expanded {
   std::string text;
 };
 using Lookup = std::variant<std::string, Keep, Unknown, Expanded>;
 
-/// Replaces what `lookup` knows. `$${` becomes `${` in the last pass only.
+/// Replaces the references that `lookup` knows. `$${` becomes `${` only in the last pass.
 enum class Pass { middle, last };
 std::expected<std::string, InterpolationError> expand(std::string_view text,
                                                       const std::function<Lookup(std::string_view)>& lookup,

@@ -40,7 +40,8 @@ J parse(std::string_view text) {
 
 namespace {
 
-/// JSON escapes the controls of ASCII. DEL and those of C1 (U+0080 to U+009F) act on some terminals, too.
+/// JSON escapes ASCII control characters. DEL and the C1 controls (U+0080 to U+009F) also affect some
+/// terminals.
 std::string escape_controls(std::string text) {
   for (std::size_t at = 0; (at = text.find_first_of("\x7f\xc2", at)) != std::string::npos; ++at) {
     const bool is_del = text[at] == '\x7f';

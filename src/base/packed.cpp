@@ -55,7 +55,7 @@ std::string pack(std::string_view text) {
   auto size = ::compressBound(static_cast<uLong>(text.size()));
   std::string deflated(size, '\0');
   ::compress2(reinterpret_cast<Bytef*>(deflated.data()), &size, reinterpret_cast<const Bytef*>(text.data()),
-              static_cast<uLong>(text.size()), Z_BEST_COMPRESSION);  // the buffer is large enough for it
+              static_cast<uLong>(text.size()), Z_BEST_COMPRESSION);  // the buffer is large enough
   return base64({deflated.data(), size});
 }
 

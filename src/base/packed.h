@@ -5,11 +5,12 @@
 
 namespace nlaunch {
 
-/// A text for a place that holds little, such as a variable: deflated (zlib), in base64 (RFC 4648). The same
-/// text gives the same bytes under one release of zlib.
+/// Packs a string for a small place, such as an environment variable: deflated (zlib), then base64 (RFC
+/// 4648). The same string gives the same bytes with the same release of zlib.
 std::string pack(std::string_view text);
 
-/// The way back. Nothing for what `pack` did not make, and for a text over `limit` bytes.
+/// The inverse. Returns nothing for data that `pack` did not produce, and for a string of more than `limit`
+/// bytes.
 std::optional<std::string> unpack(std::string_view packed, std::size_t limit);
 
 }  // namespace nlaunch

@@ -4,10 +4,10 @@
 
 namespace nlaunch {
 
-/// The entries of one kind (commands, checks, rules, ...) that the linked files have. A file adds its own by
-/// a namespace-scope object, and is all that an addition takes:
+/// The entries of one kind (commands, checks, rules, ...) from all linked files. A file adds its own with a
+/// namespace-scope object; nothing else is needed:
 ///   const Registered<Check> identity_check{{"identity", ...}};
-/// The libraries of such files are linked whole, since nothing else refers to them.
+/// The libraries of such files are linked whole, because nothing else refers to them.
 template <class Entry>
 class Registered {
  public:
@@ -16,7 +16,7 @@ class Registered {
   Registered(const Registered&) = delete;
   Registered& operator=(const Registered&) = delete;
 
-  /// All of them in the order of their `order`, and of their names where that is equal.
+  /// All entries, sorted by `order`, then by name.
   static std::vector<const Entry*> all() {
     auto entries = list();
     std::ranges::sort(entries, [](const Entry* a, const Entry* b) {

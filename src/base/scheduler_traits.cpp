@@ -24,14 +24,15 @@ const Registered<SchedulerTraits> slurm{{.name = "slurm",
                                          .step = "srun",
                                          .job_variable = "SLURM_JOB_ID",
                                          .rank_variable = "SLURM_NODEID"}};
-const Registered<SchedulerTraits> beaker{{.name = "beaker",
-                                          .order = 20,
-                                          .title = "Beaker",
-                                          .submit = "beaker",
-                                          .allocate = "",
-                                          .shares_files = false,
-                                          .walltime = WalltimeUse::ignored,
-                                          .why_no_walltime = "under Beaker, which announces no end"}};
+const Registered<SchedulerTraits> beaker{
+    {.name = "beaker",
+     .order = 20,
+     .title = "Beaker",
+     .submit = "beaker",
+     .allocate = "",
+     .shares_files = false,
+     .walltime = WalltimeUse::ignored,
+     .why_no_walltime = "under Beaker, which does not announce the end of a job"}};
 const Registered<SchedulerTraits> flux{{.name = "flux",
                                         .order = 30,
                                         .title = "Flux",
@@ -70,7 +71,7 @@ const SchedulerTraits* find_scheduler(std::string_view name) {
 
 const SchedulerTraits& traits_of(std::string_view name) {
   if (const auto* found = find_scheduler(name)) return *found;
-  throw std::out_of_range("no scheduler is called '" + std::string(name) + "'");
+  throw std::out_of_range("unknown scheduler '" + std::string(name) + "'");
 }
 
 }  // namespace nlaunch

@@ -4,47 +4,49 @@
 
 namespace nlaunch {
 
-/// What becomes of an experiment's `walltime:` under a scheduler.
+/// How a scheduler handles an experiment's `walltime:`.
 enum class WalltimeUse {
-  honoured,  ///< the end is announced, and the run goes on as `then` says
+  honoured,  ///< the end is announced, and the run continues as set by `then`
   ignored,   ///< with a warning
   refused,   ///< with an error
 };
 
-/// What the layers below scheduler/ have to know of a scheduler. They ask for what it can do, and never for
-/// which one it is.
+/// What the layers below scheduler/ need to know about a scheduler. They query what it can do, never which
+/// one it is.
 struct SchedulerTraits {
-  std::string_view name;   ///< as a profile has it: "slurm"
-  int order = 0;           ///< in lists of names
-  std::string_view title;  ///< for people: "Slurm"
-  /// The program that submits, as people call it; empty: jobs are not submitted.
+  std::string_view name;   ///< in profiles: "slurm"
+  int order = 0;           ///< position in lists of names
+  std::string_view title;  ///< in messages: "Slurm"
+  /// The submit command, by its usual name; empty: jobs are not submitted.
   std::string_view submit;
-  /// What gives a person nodes to run commands on, without its options ("salloc"); empty: there is nothing.
+  /// The command that gives a user nodes to run commands on, without its options ("salloc"); empty: there is
+  /// none.
   std::string_view allocate;
-  bool this_machine = false;           ///< a run has this one node, whose GPUs are looked at
-  bool submits_within = false;         ///< a job that does not fit can submit one that does
-  bool shares_files = true;            ///< files of who submits are on the nodes, under the same paths
-  bool spares = false;                 ///< gives more nodes than the plan needs
-  bool pools = false;                  ///< gives nodes of several kinds to one run
-  bool lends = false;                  ///< gives a run that goes on further nodes, each by a job of its own
-  bool switches = false;               ///< says at which switch a node is
-  bool directives = false;             ///< takes `scheduler: {directives: ...}`
-  bool srun = false;                   ///< processes of a node are started by srun
-  std::string_view step = {};          ///< the program that starts agents; empty: they come by themselves
-  std::string_view job_variable = {};  ///< has the id of the job that a process is in
+  bool this_machine = false;    ///< a run has this node only, whose GPUs are detected
+  bool submits_within = false;  ///< a job that does not fit can submit one that does
+  bool shares_files = true;     ///< files of the submitting host are on the nodes, under the same paths
+  bool spares = false;          ///< can allocate more nodes than the plan needs
+  bool pools = false;           ///< can give nodes of several kinds to one run
+  bool lends = false;           ///< can give a running run further nodes, each with its own job
+  bool switches = false;        ///< reports the switch of a node
+  bool directives = false;      ///< accepts `scheduler: {directives: ...}`
+  bool srun = false;            ///< srun starts the processes of a node
+  std::string_view step = {};   ///< the program that starts agents; empty: they start without one
+  std::string_view job_variable = {};  ///< holds the id of the job that a process is in
   std::string_view rank_variable =
-      {};  ///< has the number of an agent's node, where the scheduler starts agents
+      {};  ///< holds the number of an agent's node, if the scheduler starts agents
   WalltimeUse walltime = WalltimeUse::honoured;
-  std::string_view why_no_walltime = {};  ///< where it is not honoured: behind "`walltime` has no meaning "
+  std::string_view why_no_walltime =
+      {};  ///< if it is not supported: the text after "`walltime` has no effect "
 };
 
-/// All that are registered, in their order.
+/// All registered schedulers, in order.
 std::vector<const SchedulerTraits*> all_schedulers();
 
-/// Nothing for a name that is none's.
+/// Nothing for an unknown name.
 const SchedulerTraits* find_scheduler(std::string_view name);
 
-/// Of a name that is known: config and plan::from_json let no other through.
+/// For a known name: config and plan::from_json reject all others.
 const SchedulerTraits& traits_of(std::string_view name);
 
 }  // namespace nlaunch

@@ -8,7 +8,7 @@
 namespace nlaunch {
 namespace {
 
-/// In any spelling; `eos_token`, `max_tokens`, `label_key` and the like are no secrets.
+/// In any spelling; `eos_token`, `max_tokens`, `label_key` and similar names are not secrets.
 constexpr std::array<std::string_view, 6> kBeforeKey{"api",    "access", "private",
                                                      "secret", "auth",   "encryption"};
 constexpr std::array<std::string_view, 12> kBeforeToken{"auth",   "access",  "api",      "hf",

@@ -5,18 +5,18 @@
 
 namespace nlaunch {
 
-/// True for a name whose value people would not want printed or in somebody else's hands: *_KEY, *_TOKEN, and
-/// in any spelling *password*, *secret*, *credential*, api-key, hf_token. `eos_token`, `max_tokens` and the
-/// like are none.
+/// True for a name whose value must not be printed or given to others: *_KEY, *_TOKEN, and in any spelling
+/// *password*, *secret*, *credential*, api-key, hf_token. `eos_token`, `max_tokens` and similar names do not
+/// count.
 bool looks_like_secret(std::string_view name);
 
-/// What is shown in place of a secret.
+/// Shown instead of a secret.
 inline constexpr std::string_view kMasked = "***";
 
-/// Takes known secret values out of texts.
+/// Removes known secret values from strings.
 class Masker {
  public:
-  /// In bytes; shorter values are not masked: they would hit innocent text.
+  /// In bytes; shorter values are not masked, because they would match ordinary text.
   static constexpr std::size_t kShortest = 4;
   void add(std::string value);
   [[nodiscard]] std::string mask(std::string text) const;

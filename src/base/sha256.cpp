@@ -14,8 +14,8 @@ namespace {
 
 using Digest = std::array<unsigned char, EVP_MAX_MD_SIZE>;
 
-/// The algorithm of libcrypto itself: a machine's openssl.cnf, and the modules that it names, are of the
-/// libcrypto that is installed there, and not of the one that is linked in here.
+/// libcrypto's built-in algorithm: a machine's openssl.cnf, and the modules that it names, belong to the
+/// installed libcrypto, not to the one that is linked in here.
 const EVP_MD* algorithm() {
   static const bool without_files = ::OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, nullptr) == 1;
   return without_files ? ::EVP_sha256() : nullptr;

@@ -1,6 +1,6 @@
 #pragma once
-// Precompiled for every unit (src/CMakeLists.txt): what nearly all of them include. A unit still includes
-// what it uses; this only saves the compiler from reading it again.
+// Precompiled for every translation unit (src/CMakeLists.txt): headers that almost all of them include. Each
+// still includes what it uses; this only saves the compiler from reading it again.
 #include <fmt/format.h>
 
 #include <algorithm>

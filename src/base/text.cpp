@@ -34,7 +34,7 @@ std::size_t sequence_length(std::string_view text) {
   return 0;
 }
 
-/// A letter too many, too few or another one is a step; so are two that have changed places.
+/// An inserted, missing or changed letter counts as one step; so do two transposed letters.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -123,7 +123,7 @@ std::string printable(std::string_view text) {
   while (!text.empty()) {
     const auto length = sequence_length(text);
     const auto byte = static_cast<unsigned char>(text[0]);
-    // C1 controls (U+0080..U+009F) act on some terminals too.
+    // C1 controls (U+0080..U+009F) affect some terminals, too.
     const bool c1 = length == 2 && byte == 0xC2U && static_cast<unsigned char>(text[1]) < 0xA0U;
     if (byte == '\n') {
       out += "\\n";
@@ -146,13 +146,13 @@ bool glob_match(std::string_view glob, std::string_view name) {
 }
 
 std::optional<std::string> nearest(std::string_view name, std::span<const std::string> candidates) {
-  constexpr std::size_t kLongest = 64;  // nobody mistypes a longer name by a letter or two
+  constexpr std::size_t kLongest = 64;  // a typo in a longer name is more than a letter or two
   if (name.size() > kLongest) return std::nullopt;
   std::optional<std::string> best;
   std::size_t best_distance = std::max<std::size_t>(1, name.size() / 3) + 1;
   const auto wanted = lower(name);
   for (const auto& candidate : candidates) {
-    // No distance is shorter than the difference of the lengths.
+    // No distance is smaller than the difference of the lengths.
     const auto shorter = std::min(name.size(), candidate.size());
     if (std::max(name.size(), candidate.size()) - shorter >= best_distance) continue;
     const auto distance = edit_distance(wanted, lower(candidate));
@@ -166,7 +166,7 @@ std::optional<std::string> nearest(std::string_view name, std::span<const std::s
 
 namespace {
 
-/// For what holds bytes that nobody could read: $'...'.
+/// For strings with unreadable bytes: $'...'.
 std::string shell_escape(std::string_view text) {
   std::string out = "$'";
   for (const char c : text) {

@@ -16,9 +16,9 @@
 namespace nlaunch {
 namespace {
 
-constexpr double kMostMilliseconds = 3.2e11;  // ten years: anything longer is a slip of the hand
+constexpr double kMostMilliseconds = 3.2e11;  // ten years: anything longer is a typo
 
-/// Takes a number off the front of `text`.
+/// Removes a number from the front of `text`.
 std::optional<double> take_number(std::string_view& text) {
   double value = 0;
   const auto [end, error] =
@@ -28,7 +28,7 @@ std::optional<double> take_number(std::string_view& text) {
   return value;
 }
 
-/// Takes letters off the front of `text`.
+/// Removes letters from the front of `text`.
 std::string_view take_unit(std::string_view& text) {
   const auto end = text.find_first_of("0123456789. ");
   const auto unit = text.substr(0, end);
@@ -123,7 +123,7 @@ std::expected<double, std::string> parse_fraction(std::string_view text) {
   auto rest = text;
   const auto number = take_number(rest);
   if (number && text::trim(rest).empty() && *number > 0 && *number <= 1) return *number;
-  return std::unexpected(fmt::format("'{}' is not above 0 and at most 1: write 0.45", text));
+  return std::unexpected(fmt::format("'{}' must be above 0 and at most 1: write 0.45", text));
 }
 
 std::expected<double, std::string> parse_factor(std::string_view text) {

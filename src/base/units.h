@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-/// Values with a unit, as people write them. A parse error is a sentence for the user, without a place.
+/// Values with a unit, as users write them. A parse error is a sentence for the user, without a location.
 namespace nlaunch {
 
 using Duration = std::chrono::milliseconds;
@@ -17,16 +17,16 @@ std::expected<Duration, std::string> parse_duration(std::string_view text);
 /// The shortest exact form: "1h30m".
 std::string format_duration(Duration duration);
 
-/// Seconds of something short: "9ms", "0.5ms", "50us", "2s".
+/// Seconds, for short times: "9ms", "0.5ms", "50us", "2s".
 std::expected<double, std::string> parse_short_time(std::string_view text);
 
-/// A share of something: "95%" is 0.95.
+/// A share: "95%" is 0.95.
 std::expected<double, std::string> parse_share(std::string_view text);
 
-/// A share of all there is, above 0 and at most 1: "0.45".
+/// A share of a whole, above 0 and at most 1: "0.45".
 std::expected<double, std::string> parse_fraction(std::string_view text);
 
-/// How many times as much: "2x" is 2.
+/// A factor: "2x" is 2.
 std::expected<double, std::string> parse_factor(std::string_view text);
 
 /// Bytes: "8B", "1MiB", "22118400B", "64kB" (1000), "1GiB" (1024³).
@@ -35,7 +35,7 @@ std::string format_size(std::uint64_t bytes);
 
 /// Bytes per second: "150GB/s", "400Gb/s" (bits).
 std::expected<double, std::string> parse_rate(std::string_view text);
-/// In GB/s (10⁹ bytes), as bus bandwidth is reported.
+/// In GB/s (10⁹ bytes), the usual unit for bus bandwidth.
 std::string format_rate(double bytes_per_second);
 
 /// A dotted version: 2.27.3. Missing parts are zero.

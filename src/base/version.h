@@ -3,7 +3,7 @@
 
 namespace nlaunch {
 
-/// nlaunch's own version, "0.1.0": that of CMakeLists.txt, where it stands once.
+/// nlaunch's own version, "0.1.0": defined only in CMakeLists.txt.
 std::string_view version();
 
 }  // namespace nlaunch

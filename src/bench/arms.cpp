@@ -20,7 +20,7 @@ Diagnostics wrong(const std::string& typed, const std::string& what, const std::
       {Severity::error, "bench.vary", fmt::format("--vary {}: {}", typed, what), {}, {}, hint});
 }
 
-/// At the commas that stand in no bracket and in no quotes.
+/// Splits at the commas that are not in brackets or quotes.
 std::vector<std::string> split_values(std::string_view text) {
   std::vector<std::string> values(1);
   int depth = 0;
@@ -48,17 +48,17 @@ bool is_variable(std::string_view key) {
   return !key.empty() && key.find_first_not_of(kLetters) == std::string_view::npos;
 }
 
-/// What is wrong with the name of a variable: its owner's table has every name of the family.
+/// The problem with the name of a variable: its owner's table has every name of the family.
 std::optional<Diagnostics> judge_variable(const std::string& typed, const std::string& name) {
   const auto* owner = lint::owner_of_family(name);
   if (owner == nullptr || !lint::find_variables(name).empty()) return std::nullopt;
   const auto nearest = lint::nearest_variable(name);
   return wrong(
       typed, fmt::format("no release of {} reads {}", owner->name, name),
-      nearest ? fmt::format("did you mean {}?", *nearest) : "nlaunch env --doc NAME tells of a variable");
+      nearest ? fmt::format("did you mean {}?", *nearest) : "nlaunch env --doc NAME describes a variable");
 }
 
-/// A key taken apart, of one --vary.
+/// The parts of the key of one --vary.
 struct Key {
   std::string typed;
   std::string key;
@@ -95,12 +95,12 @@ Arm change(const Key& of, const std::string& value) {
 std::optional<Diagnostics> judge_role(const Key& of, const std::string& role) {
   if (std::ranges::find(of.roles, role) != of.roles.end()) return std::nullopt;
   const auto nearest = text::nearest(role, of.roles);
-  return wrong(of.typed, fmt::format("there is no role '{}'", role),
+  return wrong(of.typed, fmt::format("unknown role '{}'", role),
                nearest ? fmt::format("did you mean '{}'?", *nearest)
                        : fmt::format("the roles are {}", text::join(of.roles, ", ")));
 }
 
-/// Words that begin a key of --set are the configuration's business, which knows all of them.
+/// Words that start a key of --set are checked by the configuration, which knows all of them.
 std::optional<Diagnostics> judge(const Key& of) {
   const auto colon = of.key.find(':');
   if (colon != std::string::npos) {
@@ -112,7 +112,7 @@ std::optional<Diagnostics> judge(const Key& of) {
   std::ranges::transform(upper, upper.begin(),
                          [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
   if (is_variable(upper) && !lint::find_variables(upper).empty())
-    return wrong(of.typed, fmt::format("'{}' is no key", of.key), fmt::format("did you mean {}?", upper));
+    return wrong(of.typed, fmt::format("unknown key '{}'", of.key), fmt::format("did you mean {}?", upper));
   return std::nullopt;
 }
 
@@ -120,15 +120,16 @@ Result<std::vector<Arm>> arms_of(const std::string& typed, const std::vector<std
   constexpr const char* kExample = "write NCCL_PROTO=LL,LL128 or learner.preload=none,nccl or with=A,B";
   const auto equals = typed.find('=');
   if (equals == std::string::npos || equals == 0)
-    return std::unexpected(wrong(typed, "it must be NAME=VALUE,VALUE,...", kExample));
+    return std::unexpected(wrong(typed, "must be NAME=VALUE,VALUE,...", kExample));
   const Key key{typed, typed.substr(0, equals), roles};
   if (auto bad = judge(key)) return std::unexpected(std::move(*bad));
   std::vector<Arm> arms;
   std::set<std::string> seen;
   for (const auto& value : split_values(typed.substr(equals + 1))) {
-    if (value.empty()) return std::unexpected(wrong(typed, "one of its values is empty", kExample));
+    if (value.empty()) return std::unexpected(wrong(typed, "a value is empty", kExample));
     if (!seen.insert(value).second)
-      return std::unexpected(wrong(typed, fmt::format("'{}' is there twice", value), "each value once"));
+      return std::unexpected(
+          wrong(typed, fmt::format("duplicate value '{}'", value), "give each value once"));
     arms.push_back(change(key, value));
   }
   return arms;
@@ -159,7 +160,7 @@ Result<std::vector<Arm>> make_arms(const std::vector<std::string>& vary,
     arms = std::move(crossed);
     if (arms.size() > kMostArms)
       return std::unexpected(
-          wrong(typed, fmt::format("these are {} arms, and {} is the most", arms.size(), kMostArms),
+          wrong(typed, fmt::format("{} arms are too many: the limit is {}", arms.size(), kMostArms),
                 "compare fewer at a time"));
   }
   return arms;

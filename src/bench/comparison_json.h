@@ -24,7 +24,7 @@ inline nlohmann::ordered_json arm_json(const Arm& arm, const Environments& envir
           {"environments", environments}};
 }
 
-/// The names of the arms in the order in which they were made.
+/// The names of the arms in the order in which they ran.
 template <class Comparison>
 nlohmann::ordered_json order_json(const Comparison& comparison) {
   auto out = nlohmann::ordered_json::array();

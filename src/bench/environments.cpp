@@ -30,8 +30,8 @@ std::string value_in(const Environments& arm, const std::string& role, const std
   return value == environment->second.end() ? std::string(kUnset) : value->second;
 }
 
-/// Each arm has a folder, ports and a scratch folder of its own, whatever is compared; over several nodes it
-/// is a step of Slurm's.
+/// Each arm has its own directory, ports and scratch directory, whatever is compared; on several nodes it is
+/// a step of Slurm's.
 bool own_of_each_arm(const std::string& name) {
   constexpr const char* kOwn[] = {"NLAUNCH_",       "MASTER_PORT",     "NCCL_RAS_ADDR",
                                   "TORCH_FR_DUMP_", "SLURM_STEP",      "TORCH_NCCL_DEBUG_INFO_",
@@ -39,7 +39,7 @@ bool own_of_each_arm(const std::string& name) {
   return std::ranges::any_of(kOwn, [&](const char* own) { return name.starts_with(own); });
 }
 
-/// The variables of a process; other things than texts are none.
+/// The variables of a process; values that are not strings are left out.
 std::map<std::string, std::string> variables_of(const nlohmann::json& process) {
   std::map<std::string, std::string> out;
   if (!process.is_object() || !process.contains("env") || !process["env"].is_object()) return out;

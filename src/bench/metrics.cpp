@@ -47,7 +47,7 @@ double slope(const std::vector<double>& values) {
   return below > 0 ? above / below : 0;
 }
 
-/// The attempts of a run in their order.
+/// The attempts of a run, in order.
 std::vector<std::filesystem::path> attempts_of(const std::filesystem::path& run) {
   std::vector<std::filesystem::path> out;
   std::error_code error;
@@ -62,7 +62,7 @@ std::vector<std::filesystem::path> attempts_of(const std::filesystem::path& run)
   return out;
 }
 
-/// Who has printed which number.
+/// Which process has printed which number.
 using Counts = std::map<std::int64_t, std::vector<std::string>>;
 
 /// The one whole number that they all are.
@@ -152,15 +152,8 @@ std::map<std::string, Printed> summarized(const PrintedBy& printed) {
   return out;
 }
 
-std::string text_of(const Printed& printed) {
-  if (printed.values == 1) return fmt::format("{:.4g}, one value", printed.last);
-  return fmt::format("{:.4g} first, {:.4g} last, median {:.4g} of {}, {:+.3g} from one value to the next",
-                     printed.first, printed.last, printed.median, text::count(printed.values, "value"),
-                     printed.slope);
-}
-
 std::vector<std::string> uneven(const PrintedBy& printed) {
-  // By role and metric: the numbers, and who has them; nothing where it is no count.
+  // By role and metric: the numbers, and the processes that printed them; nothing if it is not a count.
   std::map<std::pair<std::string, std::string>, std::optional<Counts>> counts;
   for (const auto& [process, metrics] : printed) {
     const auto role = process.substr(0, process.rfind('.'));

@@ -14,16 +14,16 @@
 namespace nlaunch::bench {
 
 /// Finds metrics in a stream of bytes. A line ends with \n or \r (a progress bar writes the latter); each
-/// metric is looked for once in a line, in its first 64 KiB: no more of a line is kept. What a group holds
-/// counts where the whole of it is a finite number.
+/// metric is searched for once per line, in its first 64 KiB: no more of a line is kept. A group's content
+/// counts if all of it is a finite number.
 class MetricReader {
  public:
   explicit MetricReader(const std::vector<plan::Metric>& metrics);
 
   void feed(std::string_view bytes);
-  /// Ends the last line where nothing has.
+  /// Finishes the last line if it has no line ending.
   void finish();
-  /// In the order of the lines; a metric that was never seen is not there.
+  /// In line order; a metric that was never seen is missing.
   [[nodiscard]] const std::map<std::string, std::vector<double>>& values() const { return values_; }
 
  private:
@@ -34,13 +34,13 @@ class MetricReader {
   std::string partial_;
 };
 
-/// What each process printed: by its name, by metric, in the order of its lines.
+/// What each process printed: by its name, by metric, in line order.
 using PrintedBy = std::map<std::string, std::map<std::string, std::vector<double>>>;
 
-/// From all logs of a run's folder, of every attempt. A file that cannot be read has no values.
+/// From all logs of a run's directory, of every attempt. A file that cannot be read has no values.
 PrintedBy read_printed(const std::filesystem::path& run, const std::vector<plan::Metric>& metrics);
 
-/// What one run printed of a metric.
+/// The values of a metric that one run printed.
 struct Printed {
   double median = 0;
   std::size_t values = 0;
@@ -48,18 +48,15 @@ struct Printed {
   double most = 0;
   double first = 0;
   double last = 0;
-  double slope = 0;  ///< change from one value to the next: a line through all values, by least squares
+  double slope = 0;  ///< change from one value to the next: a least-squares line through all values
 };
 
-/// Of all processes together. First, last and slope are those of each process, and their mean over processes.
+/// Of all processes together. First, last and slope are per process, averaged over processes.
 std::map<std::string, Printed> summarized(const PrintedBy& printed);
 
-/// "0.104 first, 0.498 last, median 0.31 of 40 values, +0.0101 from one value to the next"
-std::string text_of(const Printed& printed);
-
-/// Sentences about counts that ought to be the same on all processes of a role and are not: of batches in an
-/// epoch, of samples. A metric is such a count where each process prints one whole number for it, however
-/// often. "batches: 119 in learner.3, 120 in learner.0, learner.1 and 1 more"
+/// Sentences about counts that should be the same on all processes of a role but are not: of batches in an
+/// epoch, of samples. A metric is such a count if each process prints one whole number for it, however often.
+/// "batches: 119 in learner.3, 120 in learner.0, learner.1 and 1 more"
 std::vector<std::string> uneven(const PrintedBy& printed);
 
 }  // namespace nlaunch::bench

@@ -19,7 +19,7 @@ std::string text_in(const json& object, const char* key) {
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-/// "exited with code 3" of the process that failed first; empty where its end is not known.
+/// "exited with code 3" of the process that failed first; empty if its exit is unknown.
 std::string end_of(const json& summary, const std::string& culprit) {
   for (const auto& process : summary.value("processes", json::array())) {
     if (text_in(process, "name") != culprit) continue;

@@ -8,7 +8,7 @@
 
 namespace nlaunch::bench {
 
-/// What one run came to. The words are those of its summary.json.
+/// The result of one run. The words are those of its summary.json.
 struct RunRecord {
   std::uint32_t repeat = 0;
   std::string folder;
@@ -21,12 +21,12 @@ struct RunRecord {
   std::map<std::string, Printed> metrics;
 
   [[nodiscard]] bool well() const { return exit_code == 0; }
-  /// Somebody ended it, or its time was over: that says nothing of the arm.
+  /// It was stopped from outside, or its time was over: that says nothing about the arm.
   [[nodiscard]] bool was_stopped() const;
 };
 
-/// Outcome, code, sentence, culprit, cause and time, as summary.json has them. `summary` may be anything:
-/// what is not there stays empty, and a run without an outcome has "no-summary".
+/// Outcome, code, sentence, culprit, cause and time, as in summary.json. `summary` may be anything: what is
+/// missing stays empty, and a run without an outcome has "no-summary".
 RunRecord read_summary(const nlohmann::json& summary);
 
 }  // namespace nlaunch::bench

@@ -10,8 +10,8 @@ struct Turn {
   std::uint32_t repeat = 0;
 };
 
-/// Every arm once in each repeat, in an order that is drawn anew for each: what drifts (a clock, a
-/// temperature, a neighbour) meets all arms alike. The same for the same seed on every machine.
+/// Every arm once per repeat, in an order that is drawn anew for each repeat: what drifts (a clock, a
+/// temperature, a neighbour) affects all arms alike. The same for the same seed on every machine.
 std::vector<Turn> make_schedule(std::size_t arms, std::uint32_t repeats, std::uint64_t seed);
 
 }  // namespace nlaunch::bench

@@ -33,8 +33,8 @@ std::string difference_text(const Conclusion& verdict, const char* less, const c
     return fmt::format("{:.4g} {} [{:.4g}, {:.4g}]", -verdict.ratio, less, -high, -low);
   if (verdict.word == Conclusion::Word::slower)
     return fmt::format("{:.4g} {} [{:.4g}, {:.4g}]", verdict.ratio, more, low, high);
-  return fmt::format("no difference shown [{:+.4g}, {:+.4g}]: one of {:.4g} would have been", low, high,
-                     verdict.visible);
+  return fmt::format("no difference shown [{:+.4g}, {:+.4g}], smallest detectable difference: {:.4g}", low,
+                     high, verdict.visible);
 }
 
 }  // namespace
@@ -147,10 +147,11 @@ std::string verdict_text(const Conclusion& verdict, const char* less, const char
       return fmt::format("{:.1f} % {} [{:.1f}, {:.1f}]", percent(verdict.ratio), more, percent(low),
                          percent(high));
     case Conclusion::Word::no_difference:
-      return fmt::format("no difference shown [{:+.1f} %, {:+.1f} %]: one of {:.1f} % would have been",
-                         percent(low), percent(high), verdict.visible * 100);
+      return fmt::format(
+          "no difference shown [{:+.1f} %, {:+.1f} %], smallest detectable difference: {:.1f} %",
+          percent(low), percent(high), verdict.visible * 100);
     case Conclusion::Word::unknown:
-      return fmt::format("not judged: too few good repeats (at least {} of each)", kLeastRepeats);
+      return fmt::format("not judged: too few successful repeats (at least {} of each)", kLeastRepeats);
   }
   return "";
 }

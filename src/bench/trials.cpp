@@ -17,7 +17,7 @@ bool wanted(const plan::BenchWorkload& workload, const std::vector<std::string>&
   return only.empty() || std::ranges::find(only, workload.work.name) != only.end();
 }
 
-/// Seconds of each step, of the slowest rank; none where a rank has not done it, or wrongly.
+/// Seconds of each step, of the slowest rank; none if a rank has not done it, or did it wrongly.
 std::vector<double> steps_of(const preflight::GroupTrial& trial, const std::string& workload,
                              const preflight::Measured& measured) {
   std::vector<double> slowest;
@@ -50,11 +50,11 @@ Chosen chosen_by(const preflight::GroupTrial& trial, const preflight::Measured& 
   return chosen;
 }
 
-/// The first thing that was wrong, as a row of the preflight says it.
+/// The first problem, as a row of the preflight.
 std::string failure_of(const preflight::Measured& measured) {
   if (measured.cancelled) return "cancelled";
   for (const auto status : {preflight::Status::fail, preflight::Status::unknown}) {
-    // What was measured is no worse for a transport that the log does not name.
+    // A measurement is still valid if the log does not name the transport.
     const auto row = std::ranges::find_if(measured.rows, [&](const preflight::Row& one) {
       return one.status == status && one.check != "transport" && one.check != "bandwidth";
     });

@@ -6,17 +6,17 @@
 
 namespace nlaunch::bench {
 
-/// What one workload took in one group, in one repeat.
+/// The result of one workload in one group, in one repeat.
 struct Timing {
   std::string workload;
   std::string group;
   std::uint32_t ranks = 0;
   Backend backend = Backend::nccl;
-  bool two_ranks = false;  ///< the first two of the group alone, for the scaling
+  bool two_ranks = false;  ///< only the first two of the group, for the scaling
   double seconds = 0;      ///< the median of its steps, each as long as its slowest rank took
 };
 
-/// What NCCL chose for a group, in words.
+/// What NCCL chose for a group, for people.
 struct Chosen {
   std::string group;
   std::vector<preflight::Choice> choices;
@@ -25,24 +25,25 @@ struct Chosen {
 
 /// One repeat of one arm.
 struct Repeat {
-  std::vector<Timing> timings;  ///< of what was done, and right
-  std::vector<Chosen> chosen;   ///< where it was asked for
-  std::string failure;          ///< empty: all was done
+  std::vector<Timing> timings;  ///< of what was done, correctly
+  std::vector<Chosen> chosen;   ///< if it was requested
+  std::string failure;          ///< empty: everything was done
 };
 
-/// The plan's workloads over its groups, those of a name in `only` alone (empty: all). Each group is a trial;
-/// one of more than two ranks has another of its first two, where a workload says how it should scale.
+/// The plan's workloads over its groups, only those with a name in `only` (empty: all). Each group is a
+/// trial; one of more than two ranks has another trial of its first two, if a workload says how it should
+/// scale.
 std::vector<preflight::GroupTrial> make_trials(const plan::Plan& plan,
                                                const std::vector<preflight::Rank>& ranks,
                                                const std::vector<std::string>& only);
 
-/// What the probes said of these trials.
+/// What the probes reported about these trials.
 Repeat read_repeat(const std::vector<preflight::GroupTrial>& trials, const preflight::Measured& measured);
 
-/// Bus bandwidth of a whole step: what all its operations move over each link, by its time.
+/// Bus bandwidth of a whole step: what all its operations move over each link, divided by its time.
 double bus_bandwidth(const Workload& workload, double seconds, std::size_t ranks);
 
-/// "RING/LL128 16ch, over P2P": for the operations of a step, or what there is; empty without any.
+/// "RING/LL128 16ch, over P2P": for the operations of a step, as far as known; empty without any.
 std::string text_of(const Chosen& chosen, const std::vector<Operation>& step);
 
 }  // namespace nlaunch::bench

@@ -4,8 +4,8 @@ namespace nlaunch::cli {
 
 void add_vary_option(Command app, std::vector<std::string>& vary) {
   app.option("--vary", vary,
-             "NAME=A,B,...: compare them. A variable, ROLE:VARIABLE, with (overlays), ROLE.KEY, all.KEY, or "
-             "what --set takes; several are crossed")
+             "NAME=A,B,...: values to compare; NAME is a variable, ROLE:VARIABLE, with (overlays), ROLE.KEY, "
+             "all.KEY or a key of --set; several --vary are crossed")
       .one_word_each();
 }
 
@@ -20,9 +20,9 @@ PlanArgs args_of(const PlanArgs& args, const bench::Arm& arm) {
 Result<std::vector<ArmPlan>> load_arms(const PlanArgs& args, const std::vector<std::string>& vary,
                                        const Context& context, launch::MachineSource& machine) {
   if (!args.plan_file.empty() && !vary.empty()) {
-    return failure("bench.vary",
-                   "--vary makes plans, and --plan is one that runs as it was made: give the "
-                   "experiment in its place");
+    return failure(
+        "bench.vary",
+        "--vary cannot be used with --plan, which runs a frozen plan unchanged: pass the experiment instead");
   }
   auto plan = load_plan(args, context, machine);
   if (!plan) return std::unexpected(plan.error());
@@ -51,7 +51,7 @@ std::string misfit(const std::vector<ArmPlan>& plans, const scheduler::CurrentJo
     if (job == nullptr) {
       const auto& components = plan.slurm.components;
       if (!components.empty())
-        return fmt::format("{}: its pools are {} components of a job; `nlaunch run` submits one",
+        return fmt::format("{}: its pools are {} components of a job; submit one with `nlaunch run`",
                            scheduler::describe(plan), components.size());
       return fmt::format("{0}: {1} -N {3} nlaunch {4} ..., or {2} -N {3} --wrap 'nlaunch {4} ...'",
                          scheduler::describe(plan), traits.allocate, traits.submit, plan.node.count, command);

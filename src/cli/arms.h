@@ -12,15 +12,15 @@ struct ArmPlan {
 
 void add_vary_option(Command app, std::vector<std::string>& vary);
 
-/// `args` as they are for one arm.
+/// `args` with the settings of one arm.
 PlanArgs args_of(const PlanArgs& args, const bench::Arm& arm);
 
-/// The plan of each arm that `vary` asks for. A frozen plan has one, and takes no `vary`.
+/// The plan of each arm that `vary` requests. A frozen plan has one arm and cannot be combined with `vary`.
 Result<std::vector<ArmPlan>> load_arms(const PlanArgs& args, const std::vector<std::string>& vary,
                                        const Context& context, launch::MachineSource& machine);
 
-/// Why these arms cannot be measured where we are, for `nlaunch COMMAND`; empty: they can.
-/// `job`: the allocation that we are in; null: none.
+/// Why these arms cannot be measured here, for `nlaunch COMMAND`; empty: they can. `job`: the current
+/// allocation; null: none.
 std::string misfit(const std::vector<ArmPlan>& plans, const scheduler::CurrentJob* job,
                    std::string_view command);
 

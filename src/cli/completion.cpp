@@ -13,9 +13,9 @@
 namespace nlaunch::cli {
 namespace {
 
-/// What bash runs at a tab. Words and tables come from the commands' own; zsh runs it through bashcompinit.
-/// Names that others may have made (folders, files of profiles) are only compared: compgen -W would run what
-/// stands in them, and so would the line in which they are put.
+/// What bash runs on Tab; zsh runs it through bashcompinit. Words and tables come from the commands
+/// themselves. Names that others can choose (directories, profile files) are only compared: compgen -W would
+/// execute their content, and so would the command line that they are inserted into.
 constexpr std::string_view kFunction = R"bash(_nlaunch_names() {
   local name
   while IFS= read -r name; do
@@ -74,7 +74,7 @@ void collect(const CLI::App& app, const std::string& path, std::vector<CommandWo
     collect(*app.get_subcommand(name), path.empty() ? name : path + " " + name, out);
 }
 
-/// "{auto,always,never}" within the type of an option: all that it takes.
+/// "{auto,always,never}" in the type of an option: all values that it accepts.
 std::vector<std::string> choices_of(const CLI::Option& option) {
   const auto type = option.get_type_name();
   const auto open = type.find('{');
@@ -87,7 +87,7 @@ std::string reply(const std::vector<std::string>& words) {
   return fmt::format("COMPREPLY=($(compgen -W '{}' -- \"$current\"))", text::join(words, " "));
 }
 
-/// What may follow an option, where not a file may.
+/// The values of options that accept something other than a file.
 std::string value_rows(const std::vector<CommandWords>& commands) {
   std::string rows;
   for (const auto& command : commands) {
@@ -100,7 +100,7 @@ std::string value_rows(const std::vector<CommandWords>& commands) {
         continue;
       const auto choices = choices_of(*option);
       const auto answer = choices.empty() ? "_nlaunch_files" : reply(choices);
-      // The options of nlaunch itself may stand behind every command.
+      // The options of nlaunch itself can follow any command.
       const auto pattern = command.path.empty() ? "*" : "\"" + command.path + "\"";
       for (const auto& name : names) rows += fmt::format("    {}:{}) {}; return ;;\n", pattern, name, answer);
     }
@@ -108,7 +108,7 @@ std::string value_rows(const std::vector<CommandWords>& commands) {
   return rows;
 }
 
-/// By its help, as kRunHelp has it.
+/// Recognized by its help text, kRunHelp.
 bool names_run(const CommandWords& command) {
   return std::ranges::any_of(positionals_of(*command.app), [](const auto* option) {
     return option->get_description().contains("run's path, id or name");
@@ -162,9 +162,9 @@ std::string function_for(const CLI::App& app) {
 }
 
 std::string script(const CLI::App& app, bool zsh) {
-  const std::string_view head = zsh ? "# Completion of nlaunch for zsh, to be sourced after "
-                                      "compinit.\nautoload -U +X bashcompinit && bashcompinit\n"
-                                    : "# Completion of nlaunch for bash.\n";
+  const std::string_view head = zsh ? "# nlaunch completion for zsh; source it after compinit.\nautoload -U "
+                                      "+X bashcompinit && bashcompinit\n"
+                                    : "# nlaunch completion for bash.\n";
   return fmt::format("{}{}complete -F _nlaunch nlaunch\n", head, function_for(app));
 }
 
@@ -184,7 +184,7 @@ std::string overlay_names(const std::string& site, const std::vector<std::string
   return names;
 }
 
-/// The names of all runs, and the ids of each.
+/// The names of all runs and their ids.
 std::string run_names(const std::filesystem::path& runs_dir) {
   std::string names;
   std::error_code error;
@@ -218,13 +218,13 @@ int run(const Args& args, const CLI::App& app, const Context& context) {
 void add_completion(Command program, Context& context) {
   auto args = std::make_shared<Args>();
   const auto& app = program.parser();
-  auto command =
-      program.subcommand("completion", "The script by which bash or zsh completes nlaunch's words");
+  auto command = program.subcommand("completion", "Print the completion script for bash or zsh");
   command
-      .option("SHELL", args->what, "bash or zsh; sites, overlays and runs list these names for the scripts")
+      .option("SHELL", args->what, "bash or zsh; sites, overlays and runs print these names for the scripts")
       .required()
       .one_of({"bash", "zsh", "sites", "overlays", "runs"});
-  command.option("OF", args->of, "The site of the overlays (local), the folder of the runs (runs)");
+  command.option("OF", args->of,
+                 "Site of the overlays [default: local], or directory of the runs [default: runs]");
   command.when_called(
       [args, &app, &context] { context.run = [args, &app, &context] { return run(*args, app, context); }; });
 }

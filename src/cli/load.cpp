@@ -37,7 +37,7 @@ Result<std::vector<config::Setting>> parse_settings(const std::vector<std::strin
   return settings;
 }
 
-/// What this process's environment and machine say about where it is.
+/// Chooses the site from the environment of this process and the machine.
 Result<config::Site> find_site(const PlanArgs& args, const Context& context, launch::MachineSource& source,
                                const std::vector<config::Setting>& settings) {
   const auto folders = launch::site_folders(args.site_dirs, context.environment, source.install());
@@ -52,7 +52,7 @@ Result<config::Site> find_site(const PlanArgs& args, const Context& context, lau
   return config::choose_site(folders, facts, settings);
 }
 
-/// The settings of a site's overlays: they stand below those of the command line.
+/// The settings of a site's overlays have lower priority than those of the command line.
 std::vector<config::Setting> with_overlays(const config::Site& site, const std::vector<std::string>& with,
                                            const std::vector<config::Setting>& settings) {
   std::vector<config::Setting> all;
@@ -86,7 +86,7 @@ Result<plan::MachineFacts> facts_for(const config::Site& site, bool gpus, const 
   return facts;
 }
 
-/// What a plan was made from is in it; options that change it would be lost.
+/// A frozen plan contains its inputs; options that would change them would have no effect.
 void check_frozen(const PlanArgs& args) {
   if (args.plan_file.empty()) return;
   const std::pair<bool, const char*> given[] = {
@@ -99,23 +99,22 @@ void check_frozen(const PlanArgs& args) {
   }
   if (names.empty()) return;
   wrong_usage(
-      fmt::format("--plan takes no {}: a frozen plan runs as it was made. Make another one: nlaunch plan "
-                  "EXPERIMENT {} ... "
-                  "--json",
-                  text::join(names, ", no "), names.front()));
+      fmt::format("--plan cannot be used with {}: a frozen plan runs unchanged. Make another one: nlaunch "
+                  "plan EXPERIMENT {} ... --json",
+                  text::join(names, ", "), names.front()));
 }
 
 constexpr std::uint32_t kMostNodes = 100'000;
 constexpr std::uint32_t kMostSpares = 1024;
 
-/// "4", of all nodes, or "train=4", of a pool's.
+/// "4", for all nodes, or "train=4", for a pool.
 std::pair<std::string, std::uint32_t> count_of_nodes(const char* option, const std::string& word,
                                                      std::uint32_t most) {
   const auto equals = word.find('=');
   const auto number = text::whole_number<std::uint32_t>(
       equals == std::string::npos ? std::string_view(word) : std::string_view(word).substr(equals + 1));
   if (!number || *number > most || equals == 0)
-    wrong_usage(fmt::format("{} takes N or POOL=N, N at most {}, and not '{}'", option, most, word));
+    wrong_usage(fmt::format("{} expects N or POOL=N, with N at most {}, got '{}'", option, most, word));
   return {equals == std::string::npos ? "" : word.substr(0, equals), *number};
 }
 
@@ -124,29 +123,32 @@ std::pair<std::string, std::uint32_t> count_of_nodes(const char* option, const s
 void add_plan_options(Command command, PlanArgs& args, Experiment experiment) {
   constexpr std::size_t kOne = 1;
   auto source = command.group("plan", "What to plan", experiment == Experiment::required ? kOne : 0, kOne);
-  source.option("EXPERIMENT", args.experiment, "The experiment file");
+  source.option("EXPERIMENT", args.experiment, "Experiment file");
   source.option("--plan", args.plan_file,
-                "A frozen plan (plan.json, or env:VARIABLE) in place of an experiment");
+                "Frozen plan (plan.json, or env:VARIABLE) instead of an experiment");
   add_site_options(command, args);
 }
 
 void add_site_options(Command command, PlanArgs& args) {
   command.option("--site", args.site, "Site profile, by name or file");
-  command.option("--site-dir", args.site_dirs, "Folder with profiles; may be repeated")
+  command.option("--site-dir", args.site_dirs, "Directory with site profiles; may be repeated")
       .existing_folder()
       .one_word_each();
   command
-      .option("--set", args.set, "KEY.PATH=VALUE over the experiment; site.KEY.PATH=VALUE over the profile")
+      .option("--set", args.set,
+              "Override a value: KEY.PATH=VALUE of the experiment, site.KEY.PATH=VALUE of the profile")
       .one_word_each();
-  command.option("--with", args.with, "Overlay of the site or the experiment; may be repeated")
+  command.option("--with", args.with, "Apply an overlay of the site or the experiment; may be repeated")
       .one_word_each();
-  command.option("--env", args.env, "[ROLE:]NAME=VALUE for the processes; may be repeated").one_word_each();
-  command.option("--nodes", args.nodes_given, "Number of nodes: N, or POOL=N of one pool; may be repeated")
+  command.option("--env", args.env, "Set a variable for the processes: [ROLE:]NAME=VALUE; may be repeated")
+      .one_word_each();
+  command.option("--nodes", args.nodes_given, "Number of nodes: N, or POOL=N for one pool; may be repeated")
       .value_name("[POOL=]N")
       .one_word_each();
   command
-      .option("--spares", args.spares_given,
-              "So many nodes more, for those that fail the preflight: N, or POOL=N; may be repeated")
+      .option(
+          "--spares", args.spares_given,
+          "Number of spare nodes, to replace those that fail the preflight: N, or POOL=N; may be repeated")
       .value_name("[POOL=]N")
       .one_word_each();
   command.after_parsing([&args] {
@@ -200,11 +202,11 @@ Result<plan::Plan> load_plan(const PlanArgs& args, const Context& context, launc
 
 namespace {
 
-/// A plan of all GPUs of `nodes` nodes of the site; 0: of this machine alone.
+/// A plan with all GPUs of `nodes` nodes of the site; 0: of this machine only.
 Result<plan::Plan> plan_of_all_gpus(config::Site site, std::uint32_t nodes, const PlanArgs& args,
                                     const Context& context, launch::MachineSource& machine) {
   const bool fleet = nodes > 0;
-  if (!fleet) site.scheduler = "local";  // the checks are of this machine, whatever starts jobs on it
+  if (!fleet) site.scheduler = "local";  // the checks are for this machine, whatever scheduler the site has
   const auto facts = facts_for(site, true, context, machine);
   if (!facts) return std::unexpected(facts.error());
   const auto here = static_cast<std::uint32_t>(facts->gpus.size());

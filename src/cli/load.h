@@ -14,10 +14,10 @@
 
 namespace nlaunch::cli {
 
-/// The options that say which plan.
+/// The options that select a plan.
 struct PlanArgs {
   std::string experiment;
-  std::string plan_file;  ///< --plan: a frozen plan in place of an experiment
+  std::string plan_file;  ///< --plan: a frozen plan instead of an experiment
   std::string site;
   std::vector<std::string> site_dirs;
   std::vector<std::string> set;
@@ -32,23 +32,23 @@ struct PlanArgs {
   }
 };
 enum class Experiment { required, optional };
-/// An experiment, or a frozen plan in its place. `args` outlives the app's parsing.
+/// An experiment, or a frozen plan instead of it. `args` must outlive the app's parsing.
 void add_plan_options(Command app, PlanArgs& args, Experiment experiment);
-/// All but what says which experiment.
+/// All options except those that select the experiment.
 void add_site_options(Command app, PlanArgs& args);
 
-/// The site's profile, as the options name it or the machine fits it.
+/// The site profile that the options name, or that matches the machine.
 Result<config::Site> load_site(const PlanArgs& args, const Context& context, launch::MachineSource& machine);
 
-/// Reads, checks and resolves: the way from files and options to a plan.
+/// Builds a plan from files and options: reads, checks and resolves them.
 Result<plan::Plan> load_plan(const PlanArgs& args, const Context& context, launch::MachineSource& machine);
 
-/// A plan that has every GPU of this machine in one group (two CPU slots over Gloo where there is none), for
-/// checks without an experiment. The scheduler is not asked: a prolog has a job's id and no list of nodes.
+/// A plan with every GPU of this machine in one group (two CPU slots over Gloo if there is no GPU), for
+/// checks without an experiment. Does not query the scheduler: a prolog has a job id but no node list.
 Result<plan::Plan> load_machine_plan(const PlanArgs& args, const Context& context,
                                      launch::MachineSource& machine);
 
-/// As load_machine_plan; in an allocation of the site's scheduler the group is of all GPUs of its nodes.
+/// Like load_machine_plan, but in an allocation of the site's scheduler the group has all GPUs of its nodes.
 Result<plan::Plan> load_allocation_plan(const PlanArgs& args, const Context& context,
                                         launch::MachineSource& machine);
 

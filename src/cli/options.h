@@ -11,11 +11,11 @@ class App;
 class Option;
 }  // namespace CLI
 
-/// What a command takes on its line. The parser itself (CLI11) is seen by options.cpp, usage.cpp and
-/// tables.cpp alone: it is the most expensive header of all.
+/// The command line of a command. Only options.cpp, usage.cpp and tables.cpp include the parser itself
+/// (CLI11): it is the most expensive header of all.
 namespace nlaunch::cli {
 
-/// One option or argument, to say more about it. A handle: copies are the same option.
+/// One option or argument, for further settings. A handle: copies refer to the same option.
 class Option {
  public:
   explicit Option(CLI::Option* option) : option_(option) {}
@@ -25,24 +25,24 @@ class Option {
   Option one_of(const std::vector<std::string>& words);
   Option in_range(long least, long most);
   Option existing_folder();
-  /// `check` returns what is wrong with a value, or nothing.
+  /// `check` returns the problem with a value, or an empty string.
   Option checked(const std::function<std::string(const std::string&)>& check);
-  /// Called with each word, which it may refuse by wrong_usage().
+  /// Called with each word; it can reject one with wrong_usage().
   Option each(const std::function<void(const std::string&)>& take);
-  /// How help names its value: "FILE".
+  /// The name of the value in help: "FILE".
   Option value_name(const std::string& name);
-  /// So many words.
+  /// Exactly this number of words.
   Option words(int exactly);
-  /// The value may be left out: it is `fallback` then.
+  /// The value is optional; without it, it is `fallback`.
   Option value_optional(const std::string& fallback = "");
-  /// One word each time it is given, which may be often.
+  /// One word each time the option is given; it may be repeated.
   Option one_word_each();
-  /// "a,b" are two words.
+  /// "a,b" is two words.
   Option split_at(char separator);
   Option needs(Option other);
   Option excludes(Option other);
   Option excludes(const std::string& name);
-  /// Not for people: help does not show it.
+  /// Internal: not shown in help.
   Option hidden();
 
   [[nodiscard]] bool given() const;
@@ -51,16 +51,16 @@ class Option {
   CLI::Option* option_;
 };
 
-/// One command, to say what it takes. A handle: copies are the same command. Everything that values are read
-/// into outlives the parsing.
+/// One command, for adding options to it. A handle: copies refer to the same command. Everything that values
+/// are written to must outlive the parsing.
 class Command {
  public:
   explicit Command(CLI::App* app) : app_(app) {}
 
   Command subcommand(const std::string& name, const std::string& help);
-  /// Options of which `least` to `most` are to be given.
+  /// A group of options, of which `least` to `most` must be given.
   Command group(const std::string& name, const std::string& help, std::size_t least, std::size_t most);
-  /// Not for people: help does not show it.
+  /// Internal: not shown in help.
   Command hidden();
 
   /// `name`: "--site", "-q,--quiet", or "RUN" for an argument.
@@ -71,9 +71,9 @@ class Command {
   Option option(const std::string& name, std::optional<std::uint64_t>& value, const std::string& help = "");
   Option flag(const std::string& name, bool& value, const std::string& help);
 
-  /// Called when this command was given and its line has been read, before any other.
+  /// Called if this command was given, once its line has been parsed and before any when_called.
   void after_parsing(std::function<void()> act);
-  /// The same, after all of after_parsing.
+  /// Likewise, after all after_parsing callbacks.
   void when_called(std::function<void()> act);
   [[nodiscard]] bool has_called_subcommand() const;
 
@@ -83,7 +83,7 @@ class Command {
   CLI::App* app_;
 };
 
-/// End the parsing with a message, in after_parsing, when_called or each().
+/// These end the parsing with a message. Use them in after_parsing, when_called or each().
 [[noreturn]] void wrong_usage(const std::string& sentence);
 [[noreturn]] void missing(const std::string& name);
 [[noreturn]] void excluded(const std::string& name, const std::string& by);

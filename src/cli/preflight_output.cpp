@@ -23,21 +23,21 @@ namespace fs = std::filesystem;
 constexpr std::string_view kSave = "save";
 constexpr std::string_view kCompare = "compare";
 
-/// Why nothing can be written there, or nothing.
+/// Why the file cannot be written; empty if it can.
 Result<void> look_at(const std::string& path) {
   if (path.empty()) return {};
   std::error_code ignored;
   const auto folder = fs::path(path).has_parent_path() ? fs::path(path).parent_path() : fs::path(".");
   if (fs::is_directory(path, ignored))
-    return failure("preflight.output", "'{}' is a folder: name a file in it", path);
+    return failure("preflight.output", "'{}' is a directory: specify a file in it", path);
   if (!fs::is_directory(folder, ignored))
-    return failure("preflight.output", "'{}' cannot be written: there is no folder '{}'", path,
+    return failure("preflight.output", "cannot write '{}': directory '{}' does not exist", path,
                    folder.string());
   const bool replaced = !fs::exists(path, ignored) || fs::is_regular_file(path, ignored);
   if (!replaced && ::access(path.c_str(), W_OK) != 0)
-    return failure("preflight.output", "'{}' cannot be written: {}", path, std::strerror(errno));
+    return failure("preflight.output", "cannot write '{}': {}", path, std::strerror(errno));
   if (replaced && ::access(folder.c_str(), W_OK) != 0)
-    return failure("preflight.output", "'{}' cannot be written: no right to write in '{}'", path,
+    return failure("preflight.output", "cannot write '{}': no write permission in '{}'", path,
                    folder.string());
   return {};
 }
@@ -50,19 +50,19 @@ bool wrote(const Result<void>& result, const report::Console& console) {
 }  // namespace
 
 void add_output_options(Command command, OutputArgs& args) {
-  command.flag("--json", args.json, "As JSON");
-  command.flag("--strict", args.strict, "Exit code 1 for warnings");
-  command.option("--html", args.html, "Write a page with everything that was found").value_name("FILE");
+  command.flag("--json", args.json, "Print JSON");
+  command.flag("--strict", args.strict, "Exit with code 1 on warnings");
+  command.option("--html", args.html, "Write an HTML page with all results").value_name("FILE");
   command.option("--prometheus", args.prometheus, "Write metrics for node_exporter's textfile collector")
       .value_name("FILE");
   command
       .option("--baseline", args.baseline,
-              "Save the figures, or compare them: 5 % worse is a warning, 20 % a failure")
+              "Save the measurements, or compare with saved ones: 5 % worse is a warning, 20 % a failure")
       .words(2)
       .value_name("{save,compare} FILE")
       .each([first = true](const std::string& word) mutable {
         if (std::exchange(first, false) && word != kSave && word != kCompare) {
-          wrong_usage(fmt::format("'{}' is neither 'save' (FILE) nor 'compare' (FILE)", word));
+          wrong_usage(fmt::format("expected 'save' or 'compare' before FILE, got '{}'", word));
         }
       });
 }
@@ -115,7 +115,7 @@ bool Output::write(const preflight::Report& report, const report::Console& conso
   return all;
 }
 
-/// What is broken would pass for well from then on.
+/// A baseline with a fault in it would make the fault pass from then on.
 bool Output::save_baseline(const preflight::Report& report, const report::Console& console) const {
   const auto& path = args_->baseline.back();
   const auto baseline = preflight::baseline_of(report);
@@ -146,14 +146,14 @@ Result<preflight::Report> read_report(const std::string& path) {
   if (!content) return std::unexpected(content.error());
   const auto no_report = [&](std::string_view why) {
     Diagnostics out;
-    out.error("preflight.report", {}, fmt::format("'{}' is no report of a preflight: {}", path, why)).hint =
-        "a run directory has one: attempt-0/preflight.json; nlaunch preflight --json prints one";
+    out.error("preflight.report", {}, fmt::format("'{}' is not a preflight report: {}", path, why)).hint =
+        "use attempt-0/preflight.json of a run directory, or the output of nlaunch preflight --json";
     return std::unexpected(std::move(out));
   };
   const auto report = parse_json(*content);
   if (const auto known = check_format(report, formats::kPreflight, path); !known) {
     const auto why = known.error().first_message();
-    if (!why.starts_with(path + ": ")) return std::unexpected(known.error());  // of a newer nlaunch
+    if (!why.starts_with(path + ": ")) return std::unexpected(known.error());  // from a newer nlaunch
     return no_report(why.substr(path.size() + 2));
   }
   try {

@@ -6,7 +6,8 @@
 #include "cli/console.h"
 #include "preflight/report/baseline.h"
 
-/// What becomes of a report besides a run directory: what is printed, and files that were asked for.
+/// What happens to a report besides being kept in the run directory: printing it, and writing the requested
+/// files.
 namespace nlaunch::cli {
 
 struct OutputArgs {
@@ -14,25 +15,25 @@ struct OutputArgs {
   bool strict = false;
   std::string html;
   std::string prometheus;
-  std::vector<std::string> baseline;  ///< "save" or "compare", and the file; or nothing
+  std::vector<std::string> baseline;  ///< "save" or "compare" followed by the file; or empty
 };
 
 void add_output_options(Command command, OutputArgs& args);
 
-/// The exit code that a report's verdict is.
+/// The exit code for a verdict.
 int code_of(preflight::Status verdict, bool strict);
 
 class Output {
  public:
-  /// Before anything is checked: a baseline that cannot be read, or a file that cannot be written, is an
-  /// error. `args` outlives this.
+  /// Called before anything is checked: a baseline that cannot be read or a file that cannot be written is an
+  /// error. `args` must outlive this object.
   static Result<Output> open(const OutputArgs& args);
 
-  /// Holds the report against the baseline, and its verdict with it.
+  /// Compares the report with the baseline and updates its verdict.
   void judge(preflight::Report& report) const;
-  /// Writes the files; what cannot be written is said, and false.
+  /// Writes the files. On failure, prints the error and returns false.
   [[nodiscard]] bool write(const preflight::Report& report, const report::Console& console) const;
-  /// The report to standard output, and the files. The exit code.
+  /// Prints the report to standard output and writes the files. Returns the exit code.
   [[nodiscard]] int finish(const preflight::Report& report, const Context& context) const;
 
  private:
@@ -43,7 +44,7 @@ class Output {
   std::optional<preflight::Baseline> baseline_;
 };
 
-/// A report that was saved as JSON.
+/// Reads a report that was saved as JSON.
 Result<preflight::Report> read_report(const std::string& path);
 
 /// Prints a report to standard output.

@@ -15,29 +15,28 @@
 namespace nlaunch::cli {
 namespace {
 
-/// What the machine refuses is no error of nlaunch's own.
+/// A refusal by the system is not an internal error of nlaunch.
 int complain_of_files(const std::filesystem::filesystem_error& error, const report::Console& console) {
   std::error_code gone;
   static_cast<void>(std::filesystem::current_path(gone));
   if (gone) {
     console.say(
-        fmt::format("nlaunch: the folder in which it was called cannot be reached any more: {}; call it in "
-                    "another one\n",
+        fmt::format("nlaunch: cannot access the current directory: {}; run nlaunch in another directory\n",
                     gone.message()));
     return exit_code::bad_input;
   }
   console.say(
-      fmt::format("nlaunch: '{}' cannot be reached: {}\n", error.path1().string(), error.code().message()));
+      fmt::format("nlaunch: cannot access '{}': {}\n", error.path1().string(), error.code().message()));
   return exit_code::internal;
 }
 
-/// Nothing else that is started here could be told from a failure of what it asks for.
+/// With fewer, a failure to start something could not be told apart from a failure of the program itself.
 bool has_enough_files(const report::Console& console) {
   constexpr std::uint64_t kEnough = 64;
   const auto most = sys::permit_many_files();
   if (most < kEnough) {
     console.say(fmt::format(
-        "nlaunch: it may have {} open files and needs {} at least: raise the hard limit (ulimit -Hn)\n", most,
+        "nlaunch: limited to {} open files, but needs at least {}: raise the hard limit (ulimit -Hn)\n", most,
         kEnough));
   }
   return most >= kEnough;
@@ -47,12 +46,12 @@ void add_general_options(CLI::App& app, Context& context) {
   set_usage(app);
   app.require_subcommand(1);
   app.fallthrough();
-  app.set_help_all_flag("--help-all", "Help for every subcommand");
-  app.set_version_flag("--version", &version_text, "The version, and what was built in");
-  app.add_option("--color", context.color, "Colours: auto, always or never")
+  app.set_help_all_flag("--help-all", "Print help for every command");
+  app.set_version_flag("--version", &version_text, "Print the version and what it was built with");
+  app.add_option("--color", context.color, "Use colours: auto, always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}));
-  app.add_flag("-q,--quiet", context.quiet, "Only errors, and what was asked for");
-  app.add_flag("-v,--verbose", context.verbose, "More");
+  app.add_flag("-q,--quiet", context.quiet, "Print only errors and results");
+  app.add_flag("-v,--verbose", context.verbose, "Print more");
 }
 
 }  // namespace
@@ -64,7 +63,7 @@ int run_program(int argc, const char* const* argv) {
   const auto* const dashes = std::find(argv, end, std::string_view("--"));
   if (dashes != end) context.behind_dashes = static_cast<std::size_t>(end - dashes) - 1;
   CLI::App app(
-      "Launches RL post-training: learners, engines and services on one plan, checked before they start.",
+      "Launch RL post-training: learners, engines and services from one plan, checked before they start.",
       "nlaunch");
   add_general_options(app, context);
   for (const auto* command : Registered<CommandEntry>::all()) command->add(Command(&app), context);
@@ -80,7 +79,7 @@ int run_program(int argc, const char* const* argv) {
   } catch (const std::filesystem::filesystem_error& error) {
     return complain_of_files(error, context.console);
   } catch (const std::exception& error) {
-    context.console.say(fmt::format("nlaunch: an error of its own, please report it: {}\n", error.what()));
+    context.console.say(fmt::format("nlaunch: internal error (please report): {}\n", error.what()));
     return exit_code::internal;
   }
 }

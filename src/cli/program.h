@@ -2,8 +2,8 @@
 
 namespace nlaunch::cli {
 
-/// The whole program: reads the line, does what the command does, and returns the exit code. Every command
-/// that is linked (CommandEntry) is on offer.
+/// The whole program: parses the command line, runs the command and returns the exit code. Offers every
+/// command that is linked in (CommandEntry).
 int run_program(int argc, const char* const* argv);
 
 }  // namespace nlaunch::cli

@@ -3,7 +3,9 @@
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <cerrno>
 #include <clocale>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 
@@ -68,6 +70,8 @@ std::optional<KeyPress> key_of(int read) {
     default:
       break;
   }
+  constexpr int kCtrlC = 3;
+  if (read == kCtrlC) return KeyPress{Key::character, 'q'};
   const bool printable = read >= ' ' && read < 127;
   return KeyPress{Key::character, printable ? static_cast<char>(read) : '\0'};
 }
@@ -83,7 +87,7 @@ std::unique_ptr<TerminalScreen> TerminalScreen::open() {
   auto* screen = ::newterm(nullptr, stdout, stdin);
   if (screen == nullptr) return nullptr;
   ::set_term(screen);
-  ::cbreak();
+  ::raw();  // Ctrl-C and Ctrl-\\ arrive as keys: the terminal is always given back
   ::noecho();
   ::keypad(::stdscr, true);
   ::set_escdelay(50);
@@ -132,10 +136,27 @@ void TerminalScreen::hand_over(const std::vector<std::string>& argv) {
   std::vector<char*> pointers;
   for (auto& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
+  // As system(3) does: a Ctrl-C is for the program alone.
+  struct sigaction ignore {};
+  struct sigaction interrupt {
+  }, quit{};
+  ignore.sa_handler = SIG_IGN;
+  ::sigaction(SIGINT, &ignore, &interrupt);
+  ::sigaction(SIGQUIT, &ignore, &quit);
+  posix_spawnattr_t attributes;
+  ::posix_spawnattr_init(&attributes);
+  sigset_t defaults;
+  ::sigemptyset(&defaults);
+  for (const int signal : {SIGINT, SIGQUIT, SIGPIPE, SIGXFSZ}) ::sigaddset(&defaults, signal);
+  ::posix_spawnattr_setsigdefault(&attributes, &defaults);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
   pid_t child = 0;
-  if (::posix_spawnp(&child, pointers[0], nullptr, nullptr, pointers.data(), environ) == 0)
+  if (::posix_spawnp(&child, pointers[0], nullptr, &attributes, pointers.data(), environ) == 0)
     while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
     }
+  ::posix_spawnattr_destroy(&attributes);
+  ::sigaction(SIGINT, &interrupt, nullptr);
+  ::sigaction(SIGQUIT, &quit, nullptr);
   ::wrefresh(::stdscr);
 }
 

@@ -5,9 +5,9 @@ class App;
 
 namespace nlaunch::cli {
 
-/// Makes `app` say how it is used in the words of this program: "Usage: nlaunch run EXPERIMENT [OPTIONS]",
-/// and for a word that nobody knows, the nearest one and all that there are. To be called before subcommands
-/// are added.
+/// Makes `app` print help and usage errors in the style of this program: "Usage: nlaunch run EXPERIMENT
+/// [OPTIONS]", and for an unknown word the nearest known one and the list of all. Must be called before
+/// subcommands are added.
 void set_usage(CLI::App& app);
 
 }  // namespace nlaunch::cli

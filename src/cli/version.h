@@ -3,7 +3,7 @@
 
 namespace nlaunch::cli {
 
-/// "nlaunch 0.1.0", and what its probe was built with.
+/// "nlaunch 0.1.0", and the libraries that its probe was built with.
 std::string version_text();
 
 }  // namespace nlaunch::cli

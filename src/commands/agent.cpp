@@ -22,15 +22,14 @@
 #include "sys/files.h"
 #include "sys/spawn.h"
 
-// `nlaunch agent`: what `nlaunch run` starts on a node.
+// `nlaunch agent`: runs on a node, started by `nlaunch run`.
 namespace nlaunch::commands {
 
 using namespace cli;
 using namespace session;
 namespace {
 
-/// srun ends the step as soon as one task ends badly, and what that one wrote last is lost then, now and
-/// again.
+/// srun ends the step as soon as one task fails, and sometimes loses the last output of that task.
 constexpr Duration kForLastWords = std::chrono::milliseconds(300);
 constexpr Duration kToConnect = std::chrono::minutes(2);
 constexpr std::uint64_t kLargestFile = 1U << 30U;
@@ -47,7 +46,7 @@ Result<plan::Plan> plan_of(const launch::Step& step) {
   return plan::from_json(*text, step.plan);
 }
 
-/// `given`: the node of the plan, for one that takes a place later.
+/// `given`: the node of the plan, for an agent that takes a place later.
 int agent_of_step(const std::string& step_file, std::optional<unsigned> given, const Context& context) {
   const auto host = launch::node_name(context.environment);
   const auto complain_here = [&](const Diagnostics& why) {
@@ -69,7 +68,7 @@ int agent_of_step(const std::string& step_file, std::optional<unsigned> given, c
                                            : index_of(host, step->nodes);
   if (!index || *index >= plan->all_nodes()) {
     context.console.say(fmt::format(
-        "nlaunch agent on {}: error: {} is no node of the plan: {} starts agents\n", host,
+        "nlaunch agent on {}: error: {} is not a node of the plan: agents are started by {}\n", host,
         step->nodes.empty() ? fmt::format("{}='{}'", traits.rank_variable, text::printable(id)) : "this",
         traits.step));
     return exit_code::usage;
@@ -85,8 +84,8 @@ int agent_of_step(const std::string& step_file, std::optional<unsigned> given, c
       .run();
 }
 
-/// In the batch script of a borrowed node: its agent is a step of that job, as those of the run's own job are
-/// of theirs. Returns where that cannot be.
+/// For the batch script of a borrowed node: starts the agent as a step of that job, just as the agents of the
+/// run's own job are steps of theirs. Returns only on failure.
 int agent_by_srun(const std::string& step_file, unsigned node, const Context& context) {
   const auto complain = [&](const std::string& why) {
     context.console.say(fmt::format("nlaunch agent: error: {}\n", why));
@@ -98,7 +97,8 @@ int agent_by_srun(const std::string& step_file, unsigned node, const Context& co
   if (!plan) return complain(plan.error().first_message());
   const auto allocation = launch::find_allocation(context.environment);
   if (!allocation) return complain(allocation.error().first_message());
-  if (!*allocation || (*allocation)->nodes.size() != 1) return complain("this is no job of one node");
+  if (!*allocation || (*allocation)->nodes.size() != 1)
+    return complain("this job does not have exactly one node");
   const auto install = launch::find_install();
   const auto run_folder = std::filesystem::path(step->plan).parent_path().string();
   auto command = launch::pyxis_options(*plan, install, run_folder);
@@ -109,10 +109,10 @@ int agent_by_srun(const std::string& step_file, unsigned node, const Context& co
   const auto program = sys::find_program(words.front(), sys::env_value(context.environment, "PATH"), "");
   if (!program) return complain(program.error().first_message());
   sys::become(*program, words, launch::srun_environment(context.environment));
-  return complain(fmt::format("{} cannot be executed: {}", *program, std::strerror(errno)));
+  return complain(fmt::format("cannot execute {}: {}", *program, std::strerror(errno)));
 }
 
-/// Tells where this node stands.
+/// Prints where this node is in the network.
 int say_where(const Context& context) {
   const auto machine = launch::discover(launch::find_install().probe);
   context.console.result(
@@ -124,20 +124,22 @@ int say_where(const Context& context) {
 void add_agent(Command program, Context& context) {
   auto step = std::make_shared<std::string>();
   auto plan = std::make_shared<std::string>();
-  auto command = program.subcommand("agent", "On a node: what `nlaunch run` starts there");
-  command.hidden();  // not for people
+  auto command = program.subcommand("agent", "Run the agent of a node (started by `nlaunch run`)");
+  command.hidden();  // internal
   auto of_step = command.option("--step", *step, "step.json of the attempt");
-  command.option("--leader", *plan, "On the leader of replicas: plan.json of the run").excludes(of_step);
+  command.option("--leader", *plan, "On the leader of replicas: the run's plan.json").excludes(of_step);
   auto node = std::make_shared<std::optional<unsigned>>();
-  command.option("--node", *node, "With --step: which node of the plan this is");
+  command.option("--node", *node, "With --step: number of this node in the plan");
   auto by_srun = std::make_shared<bool>(false);
-  command.flag("--by-srun", *by_srun, "With --step: in a job of its own, whose step is to have the agent");
+  command.flag("--by-srun", *by_srun,
+               "With --step: in a separate job, start the agent as a step of that job");
   auto where = std::make_shared<bool>(false);
-  command.flag("--where", *where, "Before the run's step: where this node stands").excludes(of_step);
+  command.flag("--where", *where, "Before the run's step: print where this node is in the network")
+      .excludes(of_step);
   command.when_called([step, plan, node, by_srun, where, &context] {
     context.run = [step, plan, node, by_srun, where, &context] {
       if (*by_srun) return agent_by_srun(*step, node->value_or(0), context);
-      // When who started this is killed, nobody else says so.
+      // If the parent is killed, nothing else notifies this process.
       ::prctl(PR_SET_PDEATHSIG, SIGTERM);
       if (*where) return say_where(context);
       return plan->empty() ? agent_of_step(*step, *node, context) : fleet::agent_of_leader(*plan, context);

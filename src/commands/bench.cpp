@@ -40,7 +40,7 @@ struct BenchArgs {
   std::string drill;
 };
 
-/// One arm where it is bound.
+/// An arm that is bound.
 struct Bound {
   const plan::Plan& plan;
   std::unique_ptr<RunTarget> target;
@@ -55,7 +55,7 @@ std::unique_ptr<RunTarget> make_venue(const plan::Plan& plan, const scheduler::C
   return std::make_unique<LocalTarget>(plan, true, context, machine);
 }
 
-/// Binds an arm in a folder of its own. What is wrong is in its result.
+/// Binds an arm in a directory of its own. Problems are recorded in its result.
 void bind_arm(Bound& arm, const std::filesystem::path& folder, const std::string& id,
               const supervise::GuardianLink& guardian) {
   launch::RunPaths paths{id, folder, {}};
@@ -81,7 +81,7 @@ void bind_arm(Bound& arm, const std::filesystem::path& folder, const std::string
   arm.result.environments = bench::read_environments(paths.attempt);
 }
 
-/// One repeat. What NCCL chose is read in the first that an arm makes.
+/// Measures one repeat. What NCCL chose is read in the first repeat of an arm.
 bench::Repeat measure(Bound& arm, const BenchArgs& args) {
   auto trials = bench::make_trials(arm.plan, arm.ranks, args.only);
   for (auto& trial : trials)
@@ -101,13 +101,13 @@ void measure_all(std::vector<Bound>& arms, bench::Bench& bench, const BenchArgs&
     if (tell) tell(fmt::format("repeat {} of {}: {}", turn.repeat + 1, args.repeats, arm.result.arm.name));
     auto repeat = measure(arm, args);
     bench.broken_off = arm.place->lost();
-    if (!bench.broken_off.empty()) return;  // that is no failure of the arm's
+    if (!bench.broken_off.empty()) return;  // not a failure of the arm
     bench.order.push_back(turn);
     arm.result.repeats.push_back(std::move(repeat));
   }
 }
 
-/// False: it could not be written, which is said.
+/// False: it could not be written; the error is printed.
 bool wrote(const Result<void>& result, const Context& context) {
   if (!result) context.console.say(render(result.error()));
   return result.has_value();
@@ -138,7 +138,7 @@ int compare(const BenchArgs& args, const std::vector<ArmPlan>& plans, const sche
   const auto paths = launch::make_run_folder(args.runs_dir, plans.front().plan.name);
   if (!paths) return context.console.error(paths.error());
   const auto guardian = supervise::enter_guarded([&context](const supervise::SupervisorLost& lost) {
-    context.console.say(fmt::format("nlaunch bench: its supervisor {}\n", lost.status.str()));
+    context.console.say(fmt::format("nlaunch bench: the supervisor {}\n", lost.status.str()));
   });
   const Interrupts interrupts;
   std::vector<Bound> arms;
@@ -160,29 +160,29 @@ int compare(const BenchArgs& args, const std::vector<ArmPlan>& plans, const sche
   return code;
 }
 
-/// What the plan has to say on --only, and whether it has anything to measure.
+/// Checks that the plan has workloads, and that --only names existing ones.
 Result<void> check_workloads(const plan::Plan& plan, const std::vector<std::string>& only) {
   std::vector<std::string> names;
   for (const auto& workload : plan.bench.workloads) names.push_back(workload.work.name);
   if (names.empty()) {
-    return std::unexpected(Diagnostics({Severity::error,
-                                        "bench.no-workloads",
-                                        fmt::format("'{}' has no workloads to measure", plan.experiment),
-                                        {},
-                                        {},
-                                        "add `bench: {workloads: ...}` (docs/bench.md), or take one of "
-                                        "configs/bench"}));
+    return std::unexpected(
+        Diagnostics({Severity::error,
+                     "bench.no-workloads",
+                     fmt::format("'{}' has no workloads to measure", plan.experiment),
+                     {},
+                     {},
+                     "add `bench: {workloads: ...}` (docs/bench.md), or use one of configs/bench"}));
   }
   for (const auto& one : only) {
     if (std::ranges::find(names, one) != names.end()) continue;
     const auto nearest = text::nearest(one, names);
     return std::unexpected(Diagnostics({Severity::error,
                                         "bench.only",
-                                        fmt::format("--only: there is no workload '{}'", one),
+                                        fmt::format("--only: workload '{}' not found", one),
                                         {},
                                         {},
                                         nearest ? fmt::format("did you mean '{}'?", *nearest)
-                                                : fmt::format("there are {}", text::join(names, ", "))}));
+                                                : fmt::format("available: {}", text::join(names, ", "))}));
   }
   return {};
 }
@@ -190,8 +190,7 @@ Result<void> check_workloads(const plan::Plan& plan, const std::vector<std::stri
 int run_bench(const BenchArgs& args, const Context& context) {
   if (!args.drill.empty()) return run_drills({args.drill, args.json, args.runs_dir}, args.plan, context);
   if (args.plan.experiment.empty() && args.plan.plan_file.empty()) {
-    context.console.say(
-        "nlaunch bench: what is to be timed? An experiment, or --plan FILE (only --drill needs neither)\n");
+    context.console.say("nlaunch bench: missing EXPERIMENT or --plan FILE (only --drill needs neither)\n");
     return exit_code::usage;
   }
   launch::MachineSource machine(launch::find_install());
@@ -211,19 +210,22 @@ int run_bench(const BenchArgs& args, const Context& context) {
 
 void add_bench(Command program, Context& context) {
   auto args = std::make_shared<BenchArgs>();
-  auto command =
-      program.subcommand("bench", "Times the plan's own groups, and compares environments with each other");
+  auto command = program.subcommand("bench", "Benchmark the groups of a plan, and compare environments");
   add_plan_options(command, args->plan, Experiment::optional);
   add_drill_option(command, args->drill);
   add_vary_option(command, args->vary);
-  command.option("--repeats", args->repeats, "Of each arm (5); fewer than 5 give no interval")
+  command
+      .option("--repeats", args->repeats,
+              "Repeats of each arm [default: 5]; fewer than 5 give no confidence interval")
       .in_range(1, 1000);
-  command.option("--seed", args->seed, "Of the order of the repeats, and of the intervals");
-  command.option("--only", args->only, "Workloads, by name; may be repeated").split_at(',').one_word_each();
-  command.option("--runs-dir", args->runs_dir, "Where the results are kept (runs)");
-  command.flag("--json", args->json, "As JSON");
-  command.option("--csv", args->csv, "Every repeat as a row of this file");
-  command.option("--html", args->html, "A page with curves, tables and environments");
+  command.option("--seed", args->seed, "Seed for the order of the repeats and for the intervals");
+  command.option("--only", args->only, "Run only these workloads (comma-separated); may be repeated")
+      .split_at(',')
+      .one_word_each();
+  command.option("--runs-dir", args->runs_dir, "Directory for the results [default: runs]");
+  command.flag("--json", args->json, "Print JSON");
+  command.option("--csv", args->csv, "Write every repeat as a row of this CSV file");
+  command.option("--html", args->html, "Write an HTML page with curves, tables and environments");
   command.when_called(
       [args, &context] { context.run = [args, &context] { return run_bench(*args, context); }; });
 }

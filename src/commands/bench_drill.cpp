@@ -24,10 +24,10 @@ using namespace session;
 namespace {
 
 constexpr std::string_view kAll = "all";
-/// For what comes before the drill itself, and for a rank that is stuck inside a call to say so.
+/// For the work before the drill itself, and for a rank that is stuck inside a call to report it.
 constexpr Duration kSlack = std::chrono::seconds(10);
 
-/// The largest group of the plan, as probes can try it.
+/// The largest group of the plan, in the form that probes can run.
 preflight::GroupTrial largest_trial(const plan::Plan& plan, const std::vector<preflight::Rank>& ranks) {
   const auto largest = std::ranges::max_element(
       plan.groups, {}, [](const plan::Group& group) { return group.members.size(); });
@@ -53,7 +53,8 @@ std::vector<preflight::DrillRow> play(const std::string& which, const preflight:
 
 int drill(const DrillArgs& args, const plan::Plan& plan, const Context& context, RunTarget& target) {
   if (plan.groups.empty()) {
-    context.console.say("nlaunch bench: a drill needs two ranks that talk, and this plan has no group\n");
+    context.console.say(
+        "nlaunch bench: a drill needs two ranks that communicate, and this plan has no group\n");
     return exit_code::usage;
   }
   auto paths = launch::make_run_folder(args.runs_dir, plan.name);
@@ -63,7 +64,7 @@ int drill(const DrillArgs& args, const plan::Plan& plan, const Context& context,
     saved = sys::write_file_atomically(paths->folder / "plan.json", json_text(plan::to_json(plan), 2) + "\n");
   if (!saved) return context.console.error(saved.error());
   const auto guardian = supervise::enter_guarded([&context](const supervise::SupervisorLost& lost) {
-    context.console.say(fmt::format("nlaunch bench: its supervisor {}\n", lost.status.str()));
+    context.console.say(fmt::format("nlaunch bench: the supervisor {}\n", lost.status.str()));
   });
   const Interrupts interrupts;
   const auto place = target.next(guardian);
@@ -87,10 +88,9 @@ void add_drill_option(Command command, std::string& which) {
   for (const auto& one : preflight::drill_cases()) names.emplace_back(one.name);
   std::ranges::sort(names);
   command
-      .option(
-          "--drill", which,
-          "What a failure looks like here: order-mismatch, missing-rank, graph, two-streams or all; each is "
-          "ended by a deadline")
+      .option("--drill", which,
+              "Provoke a failure to show what it looks like here: order-mismatch, missing-rank, graph, "
+              "two-streams or all; each is stopped at a deadline")
       .one_of(names);
 }
 
@@ -101,7 +101,7 @@ int run_drills(const DrillArgs& args, const PlanArgs& wanted, const Context& con
       here ? load_allocation_plan(wanted, context, machine) : load_plan(wanted, context, machine);
   if (!plan) return context.console.error(plan.error());
   if (traits_of(plan->scheduler).allocate.empty()) {
-    LocalTarget target(*plan, false, context, machine);  // a rank that waits fills its GPU
+    LocalTarget target(*plan, false, context, machine);  // a waiting rank keeps its GPU busy
     return drill(args, *plan, context, target);
   }
   const auto job = scheduler::current_allocation(plan->scheduler, context.environment);

@@ -5,20 +5,19 @@
 
 namespace nlaunch::commands {
 
-/// `nlaunch bench --drill`: shows what failures look like here.
+/// `nlaunch bench --drill`: shows what failures look like on this machine or allocation.
 struct DrillArgs {
-  std::string which;  ///< a drill's name, or "all"
+  std::string which;  ///< name of a drill, or "all"
   bool json = false;
   std::string runs_dir = "runs";
 };
 
-/// `which` stays empty where no drill is asked for.
+/// `which` stays empty if no drill is requested.
 void add_drill_option(cli::Command command, std::string& which);
 
-/// Runs the drills over the largest group of the plan, or, without an experiment, over all GPUs of the
-/// allocation or the machine, each arm in fresh probes that are gone when it is over. Prints what each
-/// showed. A drill has no verdict: the exit code is that of a preflight that could not be made only where
-/// none of them could begin.
+/// Runs the drills over the largest group of the plan or, without an experiment, over all GPUs of the
+/// allocation or the machine. Each arm uses fresh probes that exit when the arm is over. Prints what each
+/// drill showed. A drill has no verdict: the exit code is preflight_unknown only if no drill could start.
 int run_drills(const DrillArgs& args, const cli::PlanArgs& plan, const cli::Context& context);
 
 }  // namespace nlaunch::commands

@@ -28,7 +28,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Of an attempt that failed; a bundle of another one has it beside README.txt.
+/// Written by an attempt that failed; the bundle of any other attempt has it next to README.txt.
 constexpr const char* kDiagnosis = "diagnosis.json";
 
 struct BundleArgs {
@@ -39,7 +39,7 @@ struct BundleArgs {
   bool redact = false;
 };
 
-/// What tells how this machine is built.
+/// A program that shows the hardware of this machine.
 struct Tool {
   const char* file;
   std::vector<std::string> argv;
@@ -66,7 +66,7 @@ record::Extracts machine_extracts(const Context& context) {
   return out;
 }
 
-/// What the run's logs say of why it failed: as it was found after the run, else now.
+/// Why the run failed, from its logs: the diagnosis made after the run if there is one, else a new one.
 record::Json diagnosis_of(const record::RunFiles& run) {
   if (run.attempts.empty()) return nullptr;
   auto there = record::read_json(run.attempts.back().folder / kDiagnosis);
@@ -119,8 +119,8 @@ void tell(const record::BundleReport& report, const Context& context) {
   std::string out;
   for (const auto& file : report.files) {
     if (file.cut_out > 0)
-      out += fmt::format("cut to head and tail: {} ({} left out; --limit)\n", text::printable(file.path),
-                         preflight::size_text(file.cut_out));
+      out += fmt::format("truncated to head and tail: {} ({} left out; --limit)\n",
+                         text::printable(file.path), preflight::size_text(file.cut_out));
   }
   for (const auto& [path, why] : report.left_out)
     out += fmt::format("left out: {}: {}\n", text::printable(path), text::printable(why));
@@ -131,14 +131,14 @@ void tell(const record::BundleReport& report, const Context& context) {
            "\n";
   }
   for (const auto& [kind, names, times] : report.redacted)
-    out += fmt::format("taken out: {} {}, {} times\n", names, kind, times);
+    out += fmt::format("redacted: {} {}, {} times\n", names, kind, times);
   context.console.say(out);
   context.console.result(
       fmt::format("{} ({}: {}, {} unpacked)\n", report.file.string(), preflight::size_text(report.bytes),
                   text::count(report.files.size(), "file"), preflight::size_text(unpacked)));
 }
 
-/// Where it goes: beside the run's files, unless somebody says otherwise.
+/// The output file: next to the run directory unless -o is given.
 fs::path output_of(const BundleArgs& args, const RunView& view, const std::string& name) {
   if (args.output.empty()) return view.folder.parent_path() / (name + ".tar.zst");
   std::error_code error;
@@ -149,26 +149,27 @@ fs::path output_of(const BundleArgs& args, const RunView& view, const std::strin
 int run_bundle(const BundleArgs& args, const Context& context) {
   const auto limit = parse_size(args.limit);
   if (!limit || *limit < 4096) {
-    context.console.say(
-        fmt::format("nlaunch bundle: --limit {}: {}\n", args.limit, limit ? "at least 4kB" : limit.error()));
+    context.console.say(fmt::format("nlaunch bundle: --limit {}: {}\n", args.limit,
+                                    limit ? "must be at least 4kB" : limit.error()));
     return exit_code::usage;
   }
   auto view = view_run(args.runs_dir, args.run);
   if (!view) return context.console.error(view.error());
   std::error_code error;
-  view->folder = fs::canonical(view->folder, error);  // "latest" is no name for a file
+  view->folder = fs::canonical(view->folder, error);  // "latest" is not usable as a file name
   const auto name =
       fmt::format("{}-{}", view->folder.parent_path().filename().string(), view->folder.filename().string());
   const auto out = output_of(args, *view, name);
   if (const auto there = fs::status(out, error); fs::exists(there) && !fs::is_regular_file(there)) {
-    context.console.say(fmt::format("nlaunch bundle: '{}' is {}: -o names the file\n", out.string(),
-                                    fs::is_directory(there) ? "a folder" : "a device or a pipe"));
+    context.console.say(fmt::format("nlaunch bundle: '{}' is {}: -o expects a file\n", out.string(),
+                                    fs::is_directory(there) ? "a directory" : "a device or a pipe"));
     return exit_code::usage;
   }
   const Interrupts interrupts;
   const auto files = record::read_run(view->folder);
   if (!files) return context.console.error(files.error());
-  if (!files->damaged.empty()) context.console.error(files->damaged);  // they go into the bundle as they are
+  if (!files->damaged.empty())
+    context.console.error(files->damaged);  // they are added to the bundle as they are
   const auto report = record::write_bundle({.run = *files,
                                             .name = name,
                                             .out = out,
@@ -188,13 +189,15 @@ int run_bundle(const BundleArgs& args, const Context& context) {
 void add_bundle(Command program, Context& context) {
   auto args = std::make_shared<BundleArgs>();
   auto command =
-      program.subcommand("bundle", "Everything that a support ticket about a run needs, in one file");
+      program.subcommand("bundle", "Pack everything a support ticket about a run needs into one file");
   command.option("RUN", args->run, kRunHelp).required();
-  command.option("-o,--output", args->output, "The file (beside the run's folder, NAME-RUN-ID.tar.zst)");
+  command.option("-o,--output", args->output,
+                 "Output file [default: NAME-RUN-ID.tar.zst next to the run directory]");
   command.flag("--redact", args->redact,
-               "Without names of hosts and users, home folders, addresses, accounts");
-  command.option("--limit", args->limit, "Of a log that is larger, head and tail together (16MiB)");
-  command.option("--runs-dir", args->runs_dir, "Where run directories are (runs)");
+               "Redact host names, user names, home directories, addresses and accounts");
+  command.option("--limit", args->limit,
+                 "Truncate a larger log to head and tail of this total size [default: 16MiB]");
+  command.option("--runs-dir", args->runs_dir, "Directory that contains the runs [default: runs]");
   command.when_called(
       [args, &context] { context.run = [args, &context] { return run_bundle(*args, context); }; });
 }

@@ -10,7 +10,7 @@
 #include "evidence/collect.h"
 #include "sys/files.h"
 
-// `nlaunch collect`: what takes evidence on one host. A process of its own, since what it asks may hang.
+// `nlaunch collect`: collects evidence on one host. A separate process, because what it queries may hang.
 namespace nlaunch::commands {
 
 using namespace cli;
@@ -33,13 +33,13 @@ int collect(const std::string& file, const Context& context) {
   const auto collected = evidence::collect(*spec, *thaw);
   if (!collected) return context.console.error(collected.error());
   context.console.result(json_text(*collected) + "\n");
-  ::_exit(exit_code::ok);  // a thread may hang with the process that it looks at
+  ::_exit(exit_code::ok);  // a thread may hang with the process that it inspects
 }
 
 void add_collect(Command program, Context& context) {
   auto file = std::make_shared<std::string>();
-  auto command = program.subcommand("collect", "On a node: takes evidence of its processes");
-  command.hidden();  // not for people
+  auto command = program.subcommand("collect", "Collect evidence from the processes of a node");
+  command.hidden();  // internal
   command.option("SPEC", *file, "What to collect, as JSON; - for standard input").required();
   command.when_called(
       [file, &context] { context.run = [file, &context] { return collect(*file, context); }; });

@@ -33,7 +33,7 @@ int list(const DiagnoseArgs& args, const Context& context) {
   return exit_code::ok;
 }
 
-/// What is no path may be a run, by its id or name.
+/// If it is not a path, it may be the id or name of a run.
 std::string path_of(const std::string& named, const std::string& runs_dir) {
   std::error_code error;
   if (named == "-" || std::filesystem::exists(std::filesystem::symlink_status(named, error))) return named;
@@ -45,7 +45,8 @@ int run_diagnose(const DiagnoseArgs& args, const Context& context) {
   if (args.list) return list(args, context);
   if (args.paths.empty()) {
     context.console.say(
-        "nlaunch diagnose: what? Logs, folders or archives, a run of nlaunch, or - for standard input\n");
+        "nlaunch diagnose: missing PATH: logs, directories, archives, a run of nlaunch, or - for standard "
+        "input\n");
     return exit_code::usage;
   }
   diagnose::Options options;
@@ -76,15 +77,15 @@ int run_diagnose(const DiagnoseArgs& args, const Context& context) {
 
 void add_diagnose(Command program, Context& context) {
   auto args = std::make_shared<DiagnoseArgs>();
-  auto command = program.subcommand("diagnose", "What went wrong, from logs: cause, culprit and fix");
+  auto command = program.subcommand("diagnose", "Find out from logs what went wrong: cause, culprit and fix");
   command.option(
       "PATH", args->paths,
-      "Logs of any program: files, folders, archives, - for standard input; or a run's path, id or name");
-  command.option("--patience", args->patience, "How long a pipe without an end is read (10m)");
-  command.option("--runs-dir", args->runs_dir, "Where run directories are (runs)");
-  command.flag("--all", args->all, "Everything that was found, notes too");
-  command.flag("--list", args->list, "The signatures that are looked for");
-  command.flag("--json", args->json, "As JSON");
+      "Logs of any program: files, directories, archives, - for standard input; or a run's path, id or name");
+  command.option("--patience", args->patience, "How long to read from a pipe that stays open [default: 10m]");
+  command.option("--runs-dir", args->runs_dir, "Directory that contains the runs [default: runs]");
+  command.flag("--all", args->all, "Show all findings, including notes");
+  command.flag("--list", args->list, "List the known signatures");
+  command.flag("--json", args->json, "Print JSON");
   command.when_called(
       [args, &context] { context.run = [args, &context] { return run_diagnose(*args, context); }; });
 }

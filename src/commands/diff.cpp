@@ -44,12 +44,11 @@ int run_diff(const DiffArgs& args, const Context& context) {
 
 void add_diff(Command program, Context& context) {
   auto args = std::make_shared<DiffArgs>();
-  auto command =
-      program.subcommand("diff", "What differs between two runs; exit code 1 where something does");
+  auto command = program.subcommand("diff", "Compare two runs; exit code 1 if they differ");
   command.option("RUN", args->a, kRunHelp).required();
-  command.option("OTHER", args->b, "The run to compare it with").required();
-  command.option("--runs-dir", args->runs_dir, "Where run directories are (runs)");
-  command.flag("--json", args->json, "As JSON");
+  command.option("OTHER", args->b, "Run to compare with").required();
+  command.option("--runs-dir", args->runs_dir, "Directory that contains the runs [default: runs]");
+  command.flag("--json", args->json, "Print JSON");
   command.when_called(
       [args, &context] { context.run = [args, &context] { return run_diff(*args, context); }; });
 }

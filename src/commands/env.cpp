@@ -29,19 +29,20 @@ struct EnvArgs {
   bool json = false;
 };
 
-/// All that decides about the environment of a role's first process, as far as it can be told here.
-/// References to what only a node knows are left as they are.
+/// Everything that determines the environment of the first process of a role, as far as it is known here.
+/// References that only a node can resolve stay as they are.
 struct View {
   plan::Environment base;
   std::vector<plan::EnvOp> operations;
   plan::ConditionFacts facts;
   std::vector<std::string> notes;
-  std::vector<std::string> preload;      ///< what LD_PRELOAD is made of, a line each
+  std::vector<std::string> preload;      ///< the parts of LD_PRELOAD, one line each
   std::vector<std::string> libraries{};  ///< their paths
-  plan::BoundProcess process{};  ///< of a role with a wrapper: how it is started, as far as that is known
+  plan::BoundProcess
+      process{};  ///< of a role with a wrapper: how it is started, as far as that is known here
 };
 
-/// LD_PRELOAD is made on the node; here it has the libraries as far as they are found.
+/// LD_PRELOAD is built on the node; here it has the libraries as far as they are found.
 void add_preload(const plan::Plan& plan, const plan::Role& role, const launch::Install& install, View& view) {
   if (role.preload.empty()) return;
   std::vector<std::string> paths;
@@ -51,18 +52,18 @@ void add_preload(const plan::Plan& plan, const plan::Role& role, const launch::I
     paths.push_back(bound ? bound->path : library.path);
     view.libraries.push_back(paths.back());
     view.preload.push_back(fmt::format("library '{}' ({}): {}{}", name, library.origin, library.path,
-                                       bound ? "" : ", which is not on this machine"));
+                                       bound ? "" : ", not on this machine"));
   }
   if (role.scope == PreloadScope::process) {
     paths.push_back(install.scope_library);
-    view.preload.push_back(
-        fmt::format("{}: keeps them from what the program starts (scope: process)", install.scope_library));
+    view.preload.push_back(fmt::format(
+        "{}: keeps them out of programs that the process starts (scope: process)", install.scope_library));
   }
   view.operations.push_back(
       {plan::EnvOp::Kind::set, "LD_PRELOAD", text::join(paths, ":"), plan::Layer::nlaunch, "preload", {}});
 }
 
-/// The mounts are those of what is here already: the run directory and the scratch folder are not.
+/// Mounts only what exists here: not the run directory and the scratch directory.
 void add_wrapper(const plan::Role& role, const launch::Install& install,
                  const std::vector<plan::EnvOp>& of_modules, View& view) {
   if (role.wrapper.empty()) return;
@@ -80,8 +81,8 @@ void add_wrapper(const plan::Role& role, const launch::Install& install,
   if (wrapper) process.wrapper = std::move(*wrapper);
 }
 
-/// `$${` is `${` to the process. A value with references that only a node can resolve stays as it is written,
-/// so that they can be told from what looks like one.
+/// `$${` is `${` for the process. A value with references that only a node can resolve stays as written, so
+/// that they can be told apart from text that only looks like a reference.
 plan::EnvOp as_the_process_has_it(plan::EnvOp op) {
   if (!references(op.value).empty()) return op;
   if (auto value = expand(
@@ -160,11 +161,11 @@ int explain(const std::string& name, const View& view, const Context& context) {
   if (const auto inherited = sys::env_value(context.environment, name);
       !inherited.empty() && plan::owned_by_launcher(name)) {
     context.console.result(
-        fmt::format("{}={} of the calling environment is not passed on: a launcher owns {}\n", name,
+        fmt::format("{}={} from the calling environment is not passed on: a launcher owns {}\n", name,
                     shown(name, std::string(inherited)), plan::owned_family(name)));
   }
   if (name == "LD_PRELOAD" && !view.preload.empty()) {
-    context.console.result(fmt::format("made on the node, of\n  {}\n", text::join(view.preload, "\n  ")));
+    context.console.result(fmt::format("built on the node from\n  {}\n", text::join(view.preload, "\n  ")));
   }
   if (steps.empty()) {
     context.console.result(fmt::format("{} is not set\n", name));
@@ -189,7 +190,7 @@ int explain(const std::string& name, const View& view, const Context& context) {
   context.console.result(last ? fmt::format("\n{}={}\n", name, shown(name, *last))
                               : fmt::format("\n{} is not set\n", name));
   for (const auto& carrier : carriers_of(name, view.process))
-    context.console.result(fmt::format("through the wrapper by {}\n", text::printable(carrier)));
+    context.console.result(fmt::format("passed through the wrapper by {}\n", text::printable(carrier)));
   return 0;
 }
 
@@ -214,7 +215,7 @@ int show_all(const View& view, const EnvArgs& args, const Context& context) {
   }
   context.console.result(table.str(paint));
   if (!context.verbose)
-    context.console.result(paint.dim("inherited variables are left out; -v shows them\n"));
+    context.console.result(paint.dim("inherited variables are omitted; show them with -v\n"));
   if (!view.process.wrapper.empty()) {
     const auto start = plan::start_of(view.process, view.process.argv);
     context.console.result(fmt::format("\nstarted as {}\n", text::printable(text::shell_join(start.argv))));
@@ -230,8 +231,8 @@ int run_env(const EnvArgs& args, const Context& context) {
   if (role == nullptr) {
     std::vector<std::string> names;
     for (const auto& known : plan->roles) names.push_back(known.name);
-    context.console.say(fmt::format("nlaunch env: no role is called '{}'; the roles are {}\n", args.role,
-                                    text::join(names, ", ")));
+    context.console.say(
+        fmt::format("nlaunch env: role '{}' not found; available: {}\n", args.role, text::join(names, ", ")));
     return exit_code::usage;
   }
   const auto view = view_of(*plan, *role, context, machine);
@@ -242,12 +243,12 @@ int run_env(const EnvArgs& args, const Context& context) {
 
 void add_env(Command program, Context& context) {
   auto args = std::make_shared<EnvArgs>();
-  auto command = program.subcommand("env", "The environment of a role, with the origin of every value");
+  auto command = program.subcommand("env", "Show the environment of a role, with the origin of every value");
   add_plan_options(command, args->plan, Experiment::optional);
-  auto role = command.option("--role", args->role, "The role");
-  auto explained = command.option("--explain", args->explain, "One variable: what each layer did to it");
+  auto role = command.option("--role", args->role, "Role to show");
+  auto explained = command.option("--explain", args->explain, "Show how each layer changed this variable");
   add_env_doc_options(command, args->doc);
-  command.flag("--json", args->json, "As JSON");
+  command.flag("--json", args->json, "Print JSON");
   command.when_called([=, &context] {
     if (args->doc.asked()) {
       if (role.given() || explained.given())
@@ -255,9 +256,9 @@ void add_env(Command program, Context& context) {
       context.run = [args, &context] { return env_doc(args->doc, args->json, context); };
       return;
     }
-    // Said here, since --doc and --list want neither.
+    // Checked here because --doc and --list need neither.
     if (args->plan.experiment.empty() && args->plan.plan_file.empty())
-      missing("EXPERIMENT (or --doc NAME, --list for what is known of variables)");
+      missing("EXPERIMENT (or --doc NAME, --list for known variables)");
     if (!role.given()) missing("--role");
     context.run = [args, &context] { return run_env(*args, context); };
   });

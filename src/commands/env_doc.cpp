@@ -24,7 +24,7 @@ Variables find(std::string_view name) {
   return found;
 }
 
-/// A pattern without a star matches as a part of the name.
+/// A pattern without a wildcard matches any part of the name.
 Variables matching(std::string_view pattern) {
   const bool glob = pattern.find_first_of("*?[") != std::string_view::npos;
   const auto wanted = text::lower(pattern);
@@ -75,11 +75,12 @@ int list_variables(const std::string& pattern, bool json, const Context& context
 }  // namespace
 
 void add_env_doc_options(Command command, EnvDocArgs& args) {
-  auto doc = command.option("--doc", args.name, "All that is known of a variable; no EXPERIMENT is needed");
-  args.list = command.option("--list", args.pattern, "The known variables whose name matches PATTERN (all)")
-                  .value_name("[PATTERN]")
-                  .value_optional()
-                  .excludes(doc);
+  auto doc = command.option("--doc", args.name, "Describe a variable; needs no EXPERIMENT");
+  args.list =
+      command.option("--list", args.pattern, "List known variables whose names match PATTERN [default: all]")
+          .value_name("[PATTERN]")
+          .value_optional()
+          .excludes(doc);
 }
 
 int env_doc(const EnvDocArgs& args, bool json, const Context& context) {

@@ -4,17 +4,18 @@
 
 #include "cli/console.h"
 
-/// `nlaunch env --doc NAME` and `--list [PATTERN]`: what is known of variables, without any experiment.
+/// `nlaunch env --doc NAME` and `--list [PATTERN]`: what the catalogue knows about variables. Needs no
+/// experiment.
 namespace nlaunch::commands {
 
 struct EnvDocArgs {
   std::string name;                 ///< --doc
   std::string pattern;              ///< --list
-  std::optional<cli::Option> list;  ///< whose pattern may be left out
+  std::optional<cli::Option> list;  ///< its pattern is optional
 
   [[nodiscard]] bool asked() const { return !name.empty() || list->given(); }
 };
-/// `args` outlives the app's parsing.
+/// `args` must outlive the app's parsing.
 void add_env_doc_options(cli::Command command, EnvDocArgs& args);
 int env_doc(const EnvDocArgs& args, bool json, const cli::Context& context);
 

@@ -17,7 +17,7 @@ bool is_entry_of(const std::string& entry, const std::string& name) {
 
 std::vector<std::string> carriers_of(const std::string& name, const plan::BoundProcess& process) {
   const auto is_it = [&](const auto& variable) { return variable.first == name; };
-  auto alone = process;  // what else is asked for is left out on both sides
+  auto alone = process;  // other requested variables are left out on both sides
   std::erase_if(alone.given, [&](const auto& variable) { return !is_it(variable); });
   auto without = alone;
   for (auto* variables : {&without.env, &without.given}) std::erase_if(*variables, is_it);

@@ -6,8 +6,9 @@
 
 namespace nlaunch::commands {
 
-/// How one variable gets to the program behind the wrapper, a line for each thing that carries it: options of
-/// the wrapper, variables of its tool. Empty where nobody carries it, or the tool simply hands on all it has.
+/// How a variable reaches the program that runs inside the wrapper: one line for each carrier (options of the
+/// wrapper, variables of its tool). Empty if nothing carries it, or if the tool passes on its whole
+/// environment.
 std::vector<std::string> carriers_of(const std::string& name, const plan::BoundProcess& process);
 
 }  // namespace nlaunch::commands

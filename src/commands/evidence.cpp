@@ -26,7 +26,7 @@
 #include "sys/files.h"
 #include "sys/proc.h"
 
-// `nlaunch evidence`: what the processes of a run do, now, and who holds up the others.
+// `nlaunch evidence`: what the processes of a run are doing now, and which one blocks the others.
 namespace nlaunch::commands {
 
 using namespace cli;
@@ -56,7 +56,7 @@ evidence::Subject subject_of(const ProcessView& process, const fs::path& attempt
   return subject;
 }
 
-/// Of the processes that are on this machine.
+/// For the processes on this machine.
 evidence::Spec spec_of(const RunView& view) {
   evidence::Spec spec;
   const auto attempt = supervise::attempt_folder(view.folder, view.attempt);
@@ -78,16 +78,16 @@ evidence::Spec spec_of(const RunView& view) {
   return spec;
 }
 
-/// By a process of its own: what hangs with the run must not hang this one.
+/// In a separate process: what hangs with the run must not hang this one.
 Result<void> collect(const evidence::Spec& spec) {
   const auto all = fs::path(spec.folder).parent_path();
   std::error_code error;
   if (fs::is_symlink(all, error))
-    return failure("evidence.collect", "{} is a link: nothing is written behind it",
+    return failure("evidence.collect", "{} is a symlink: refusing to write through it",
                    text::printable(all.string()));
   const sys::UniqueFd file(::memfd_create("collect", MFD_CLOEXEC));
   if (!file || !sys::write_all(file.get(), json_text(to_json(spec))) || ::lseek(file.get(), 0, SEEK_SET) != 0)
-    return failure("evidence.collect", "cannot hand over what to collect");
+    return failure("evidence.collect", "cannot pass the request to nlaunch collect");
   sys::SpawnRequest request;
   request.argv = {launch::find_install().program, "collect", "-"};
   request.env = sys::own_environment();
@@ -97,7 +97,7 @@ Result<void> collect(const evidence::Spec& spec) {
   if (!said) return std::unexpected(said.error());
   if (said->timed_out || !said->status.ok()) {
     return failure("evidence.collect", "nlaunch collect {}: {}",
-                   said->timed_out ? "hangs" : said->status.str(), said->err);
+                   said->timed_out ? "timed out" : said->status.str(), said->err);
   }
   return {};
 }
@@ -115,7 +115,7 @@ int tell(const std::string& folder, const EvidenceArgs& args, const Context& con
   return exit_code::ok;
 }
 
-/// A folder of evidence has a folder for each host.
+/// A directory of evidence has one directory for each host.
 bool is_evidence(const fs::path& folder) {
   std::error_code error;
   for (const auto& host : fs::directory_iterator(folder, error)) {
@@ -124,8 +124,8 @@ bool is_evidence(const fs::path& folder) {
   return false;
 }
 
-/// The evidence that the run has taken since it had so many. Of the folder in its event the name alone
-/// counts: what is written there stays in the run directory.
+/// The evidence that the run has collected since it had `before` collections. Only the name of the directory
+/// in the event is used: what is written there must stay in the run directory.
 std::optional<std::string> taken(const RunView& view, std::size_t before) {
   const auto events = supervise::read_events(view.folder / "events.jsonl");
   if (!events) return std::nullopt;
@@ -138,7 +138,7 @@ std::optional<std::string> taken(const RunView& view, std::size_t before) {
   return supervise::attempt_folder(view.folder, view.attempt) / "evidence" / names[before];
 }
 
-/// Waits until `ready` gives something, up to `limit`.
+/// Waits until `ready` returns a result, at most `limit`.
 template <class Ready>
 auto wait_for(Duration limit, const Ready& ready) -> decltype(ready()) {
   constexpr std::chrono::milliseconds kBetween{100};
@@ -151,7 +151,7 @@ auto wait_for(Duration limit, const Ready& ready) -> decltype(ready()) {
   return found;
 }
 
-/// Asks the run's own nlaunch, which looks at all of its nodes. Nothing where it does not answer.
+/// Asks the run's own nlaunch to collect evidence on all of its nodes. Nothing if it does not respond.
 std::optional<std::string> ask_the_run(const RunView& view) {
   constexpr Duration kToHear = std::chrono::seconds(8);
   constexpr Duration kToCollect = std::chrono::seconds(40);
@@ -170,10 +170,10 @@ int run_evidence(const EvidenceArgs& args, const Context& context) {
   if (is_evidence(args.run)) return tell(args.run, args, context);
   const auto view = view_run(args.runs_dir, args.run);
   if (!view) return context.console.error(view.error());
-  // One that is ending looks at its processes no more.
+  // A run that is ending does not inspect its processes any more.
   if (view->alive && view->ending.empty()) {
     if (const auto folder = ask_the_run(*view)) return tell(*folder, args, context);
-    context.console.say("nlaunch evidence: the run's own nlaunch does not answer\n");
+    context.console.say("nlaunch evidence: the nlaunch of the run does not respond\n");
   }
   const auto spec = spec_of(*view);
   const bool any = std::ranges::any_of(spec.processes, [](const auto& subject) { return subject.pid > 0; });
@@ -184,18 +184,19 @@ int run_evidence(const EvidenceArgs& args, const Context& context) {
   }
   if (std::ranges::any_of(view->processes, [](const auto& process) { return !process.here; }))
     context.console.say(
-        "nlaunch evidence: only the processes of this host are looked at; the others have to be on theirs\n");
+        "nlaunch evidence: inspecting only the processes on this host; run the command on the other hosts "
+        "for theirs\n");
   if (const auto collected = collect(spec); !collected) return context.console.error(collected.error());
   return tell(spec.folder, args, context);
 }
 
 void add_evidence(Command program, Context& context) {
   auto args = std::make_shared<EvidenceArgs>();
-  auto command =
-      program.subcommand("evidence", "What the processes of a run do now, and who holds up the others");
+  auto command = program.subcommand(
+      "evidence", "Show what the processes of a run are doing and which one blocks the others");
   command.option("RUN", args->run, kRunHelp).required();
-  command.option("--runs-dir", args->runs_dir, "Where run directories are (runs)");
-  command.flag("--json", args->json, "As JSON");
+  command.option("--runs-dir", args->runs_dir, "Directory that contains the runs [default: runs]");
+  command.flag("--json", args->json, "Print JSON");
   command.when_called(
       [args, &context] { context.run = [args, &context] { return run_evidence(*args, context); }; });
 }

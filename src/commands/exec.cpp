@@ -33,7 +33,7 @@ struct ExecArgs {
   std::vector<std::string> command;
 };
 
-/// Returns only where the program cannot be started.
+/// Returns only if the program cannot be started.
 int become(const std::string& program, const std::vector<std::string>& command,
            const std::vector<std::string>& environment, const Context& context) {
   sys::become(program, command, environment);
@@ -41,7 +41,7 @@ int become(const std::string& program, const std::vector<std::string>& command,
   return exit_code::internal;
 }
 
-/// In the environment and folder with which the process was started.
+/// In the environment of the process, and in its current directory.
 int run_beside(const ProcessView& process, const std::vector<std::string>& command, const Context& context) {
   const auto environment = sys::initial_environment(process.pid);
   std::error_code error;
@@ -52,7 +52,7 @@ int run_beside(const ProcessView& process, const std::vector<std::string>& comma
   return become(*program, command, environment, context);
 }
 
-/// A node, in its component of the job where the job has some.
+/// A node, in its component of the job if the job has components.
 launch::Allocation on_node(const std::string& job, const std::string& host, const Context& context) {
   launch::Allocation allocation{.job_id = job, .nodes = {host}, .gpus = {}};
   if (const auto component = launch::component_of(job, host, context.environment)) {
@@ -62,12 +62,12 @@ launch::Allocation on_node(const std::string& job, const std::string& host, cons
   return allocation;
 }
 
-/// The same command once more, as a step on the node of the process.
+/// Runs the same command as a step on the node of the process.
 int run_on_its_node(const RunView& view, const ProcessView& process, const std::vector<std::string>& command,
                     const Context& context) {
   if (view.job.empty() || process.host.empty()) {
     context.console.say(
-        fmt::format("nlaunch exec: run {} goes on on another host; call it there\n", view.id));
+        fmt::format("nlaunch exec: run {} is running on another host; run the command there\n", view.id));
     return exit_code::internal;
   }
   const auto plan = launch::plan_of_run(view.folder);
@@ -94,8 +94,8 @@ int run_exec(const ExecArgs& args, const Context& context) {
     for (const auto& process : view->processes) {
       if (process.alive) alive.push_back(process.name);
     }
-    context.console.say(fmt::format("nlaunch exec: '{}' {} in run {}; alive are: {}\n", args.process,
-                                    found == view->processes.end() ? "is no process" : "is not alive",
+    context.console.say(fmt::format("nlaunch exec: '{}' {} in run {}; alive: {}\n", args.process,
+                                    found == view->processes.end() ? "is not a process" : "is not alive",
                                     view->id, alive.empty() ? "none" : text::join(alive, ", ")));
     return exit_code::usage;
   }
@@ -105,11 +105,11 @@ int run_exec(const ExecArgs& args, const Context& context) {
 
 void add_exec(Command program, Context& context) {
   auto args = std::make_shared<ExecArgs>();
-  auto command = program.subcommand("exec", "Runs a command in the environment of a process of a run");
+  auto command = program.subcommand("exec", "Run a command in the environment of a process of a run");
   command.option("RUN", args->run, kRunHelp).required();
   command.option("PROCESS", args->process, "ROLE.INDEX").required();
-  command.option("--runs-dir", args->runs_dir, "Where run directories are (runs)");
-  command.option("COMMAND", args->command, "The command, after --").required();
+  command.option("--runs-dir", args->runs_dir, "Directory that contains the runs [default: runs]");
+  command.option("COMMAND", args->command, "Command to run, after --").required();
   command.when_called(
       [args, &context] { context.run = [args, &context] { return run_exec(*args, context); }; });
 }

@@ -29,7 +29,7 @@ namespace nlaunch::commands {
 using namespace cli;
 namespace {
 
-constexpr std::uint64_t kLargestScript = 1U << 20U;  // no script that people wrote is as large
+constexpr std::uint64_t kLargestScript = 1U << 20U;  // no script written by people is as large
 
 struct ImportArgs {
   std::string script;
@@ -47,12 +47,12 @@ struct ImportArgs {
   std::optional<unsigned> gpus;
 };
 
-/// The script with what is not UTF-8 replaced: it can only be within texts.
+/// The script with invalid UTF-8 replaced: it can only occur inside strings.
 Result<std::shared_ptr<const SourceFile>> read_script(const std::string& path) {
   auto content = sys::read_regular_file(path, kLargestScript);
   if (!content) return std::unexpected(content.error());
   if (content->find('\0') != std::string::npos)
-    return failure("import.binary", "{} is no text: import reads sbatch and shell scripts",
+    return failure("import.binary", "{} is not a text file: import reads sbatch and shell scripts",
                    text::printable(path));
   if (!text::first_invalid_utf8(*content))
     return std::make_shared<const SourceFile>(SourceFile{path, std::move(*content)});
@@ -67,7 +67,7 @@ bool is_there(const std::string& path) {
   return std::filesystem::exists(std::filesystem::symlink_status(path, error));
 }
 
-/// The two files that come of a script.
+/// The two files that import writes.
 struct Files {
   std::string experiment, profile;  ///< their paths
 };
@@ -82,7 +82,7 @@ Result<void> write(const Files& files, const import::Imported& imported) {
   return sys::write_named_file(files.profile, import::profile_text(imported));
 }
 
-/// Secrets that the script has in its text.
+/// Secrets in the text of the script.
 Masker masker_of(const std::string& script) {
   Masker masker;
   for (const auto& line : text::split(script, '\n')) {
@@ -91,14 +91,14 @@ Masker masker_of(const std::string& script) {
   return masker;
 }
 
-/// A folder that is removed with what is in it.
+/// A directory that is removed together with its contents.
 struct ScratchFolder {
   std::filesystem::path path;
   Result<void> make() {
     std::error_code error;
     auto name = (std::filesystem::temp_directory_path(error) / "nlaunch-import-XXXXXX").string();
     if (::mkdtemp(name.data()) == nullptr)
-      return failure("import.scratch", "cannot make the folder {}", name);
+      return failure("import.scratch", "cannot create the directory {}", name);
     path = name;
     return {};
   }
@@ -108,9 +108,9 @@ struct ScratchFolder {
   }
 };
 
-/// What one call works on.
+/// The input of one call.
 struct Subject {
-  std::string script;  ///< as it was recorded
+  std::string script;  ///< the recorded script
   lint::LintInput input;
   std::vector<lint::Finding> findings;
   shell::Allocation allocation;
@@ -118,17 +118,17 @@ struct Subject {
   Masker masker;
 };
 
-/// Which script is recorded, and how it is called.
+/// The script to record, and how it is called.
 struct Call {
   std::string script;
   std::vector<std::string> arguments, variables;
   std::string folder;                     ///< in which it is submitted
-  std::string chdir;                      ///< in which it runs, where that is not here; empty: the same
-  std::vector<shell::WrittenFile> files;  ///< that were written before
-  std::vector<lint::StepOption> job;      ///< options beside its `#SBATCH` lines
+  std::string chdir;                      ///< in which it runs, if that does not exist here; empty: the same
+  std::vector<shell::WrittenFile> files;  ///< written before it runs
+  std::vector<lint::StepOption> job;      ///< options in addition to its `#SBATCH` lines
 };
 
-/// What bash is asked to run.
+/// The request for bash.
 shell::RecordRequest request_of(const ImportArgs& args, const Call& call, const std::string& chdir,
                                 const shell::Allocation& allocation) {
   shell::RecordRequest request{.script = call.script,
@@ -148,7 +148,7 @@ shell::RecordRequest request_of(const ImportArgs& args, const Call& call, const 
   return request;
 }
 
-/// Of a heterogeneous job they are its first component's.
+/// In a heterogeneous job, they belong to the first component.
 void add_options(lint::LintInput& input, const std::vector<lint::StepOption>& options) {
   input.batch.insert(input.batch.end(), options.begin(), options.end());
   if (input.components.empty()) return;
@@ -170,14 +170,14 @@ Result<Subject> record(const ImportArgs& args, const Call& call) {
             ? text::whole_number<unsigned>(option.text.substr(std::string_view("--nodes=").size()))
             : std::nullopt;
     if (asked && args.nodes && *asked != *args.nodes)
-      return failure("import.nodes", "line {} asks for a job of {} itself, and --nodes says {}: leave it out",
+      return failure("import.nodes", "line {} already requests {}, but --nodes is {}: omit --nodes",
                      option.span.line, text::count(*asked, "node"), *args.nodes);
   }
   if (!directives.components.empty() && (args.nodes || args.gpus))
-    return failure("import.components",
-                   "the job is heterogeneous (#SBATCH hetjob), and {} says not of which component: write it "
-                   "into the script's directives",
-                   args.nodes ? "--nodes" : "--gpus");
+    return failure(
+        "import.components",
+        "the job is heterogeneous (#SBATCH hetjob), so {} is ambiguous: set it in the script's directives",
+        args.nodes ? "--nodes" : "--gpus");
   subject.allocation.nodes = args.nodes.value_or(subject.allocation.nodes);
   subject.allocation.gpus_per_node = args.gpus.value_or(subject.allocation.gpus_per_node);
   for (const auto& entry : call.variables) {
@@ -189,7 +189,7 @@ Result<Subject> record(const ImportArgs& args, const Call& call) {
     if (array.empty()) array = {*id};
     const auto [least, most] = std::ranges::minmax(array);
     if (std::ranges::find(array, *id) == array.end())
-      return failure("import.array", "{}: the array of the job has no such task; --array={} has {} to {}",
+      return failure("import.array", "{}: no such task in the job array; --array={} has tasks {} to {}",
                      entry, directives.array_text, least, most);
     subject.allocation.array_task = *id;
   }
@@ -207,8 +207,8 @@ Result<Subject> record(const ImportArgs& args, const Call& call) {
   return subject;
 }
 
-/// The job that a script submits which starts nothing itself, where somebody calls it on a login node:
-/// nothing where it is another script. What that says of Slurm's variables is not known there.
+/// The job that the script submits when somebody runs it on a login node, if the script starts nothing
+/// itself; nothing if it is another kind of script. What it uses of Slurm's variables is unknown there.
 std::optional<shell::Submission> submitted_by(const ImportArgs& args, const Call& call) {
   const auto text = sys::read_regular_file(call.script, kLargestScript);
   if (args.per_node || !text || text->find("sbatch") == std::string::npos) return std::nullopt;
@@ -252,11 +252,11 @@ Result<Subject> record(const ImportArgs& args, const Context& context) {
   if (const auto submission = submitted_by(args, call)) {
     if (!context.console.quiet)
       context.console.say(
-          fmt::format("note: line {}: the job that the script submits here is imported\n", submission->line));
+          fmt::format("note: line {}: importing the job that the script submits here\n", submission->line));
     return record_submitted(args, *submission);
   }
   auto subject = record(args, call);
-  // Only its own srun says which job it wants.
+  // Only its own srun tells which job it needs.
   if (!subject || !subject->recording.whole() || !subject->input.batch.empty()) return subject;
   call.job = import::job_of_steps(subject->recording);
   return call.job.empty() ? std::move(subject) : record(args, call);
@@ -268,7 +268,7 @@ std::string table_of(const Subject& subject, const std::vector<std::string>& bec
                                 paint);
 }
 
-/// The plan of the two files, as the user of the script would make it on the cluster.
+/// The plan from the two files, as the user of the script would make it on the cluster.
 Result<plan::Plan> plan_of(const Files& files, const import::Imported& imported) {
   const auto site = config::load_site(files.profile, {}, {});
   if (!site) return std::unexpected(site.error());
@@ -280,7 +280,7 @@ Result<plan::Plan> plan_of(const Files& files, const import::Imported& imported)
   return plan::build(*experiment, *site, facts, {});
 }
 
-/// How the plan of the files differs from the script; a failure where they make none.
+/// How the plan from the files differs from the script; a failure if they give no plan.
 Result<std::vector<import::Difference>> differences_of(const Files& files, const import::Imported& imported,
                                                        const Subject& subject) {
   const auto plan = plan_of(files, imported);
@@ -288,15 +288,15 @@ Result<std::vector<import::Difference>> differences_of(const Files& files, const
   return import::differences(imported, subject.recording, *plan);
 }
 
-/// Says whether the files are the script's job: the exit code.
+/// Prints whether the files describe the same job as the script. Returns the exit code.
 int say_whether_same(const Result<std::vector<import::Difference>>& found, const Subject& subject,
                      const Context& context) {
   if (!found) return context.console.error(found.error());
   if (found->empty()) {
     if (!context.console.quiet)
       context.console.say(
-          fmt::format("The same job: all that the script would start has the arguments, the folder and the "
-                      "variables that it gives them.\n"));
+          fmt::format("The same job: everything the script would start has the same arguments, working "
+                      "directory and variables.\n"));
     return 0;
   }
   constexpr std::size_t kShown = 20;
@@ -311,7 +311,7 @@ int say_whether_same(const Result<std::vector<import::Difference>>& found, const
   return exit_code::bad_input;
 }
 
-/// What a person has to look at, whatever the plan is: the same stands in the files as comments.
+/// What the user has to check, whatever the plan is: the same text is in the comments of the files.
 std::string notes_of(const import::Imported& imported, const Masker& masker) {
   std::string text;
   for (const auto destination : {import::Destination::experiment, import::Destination::roles,
@@ -338,7 +338,7 @@ int run_import(const ImportArgs& args, const Context& context) {
   }
   std::error_code error;
   const bool keeps = !args.to_stdout && !args.check;
-  // Only an experiment that stays where it is may leave out its folder.
+  // Only an experiment that stays where it is can omit its directory.
   const auto folder = keeps ? (std::filesystem::absolute(args.output, error) / "").lexically_normal()
                             : std::filesystem::path();
   const auto import_with = [&](import::Nodes nodes) {
@@ -358,20 +358,20 @@ int run_import(const ImportArgs& args, const Context& context) {
   for (const auto& path : {files.experiment, files.profile}) {
     if (!keeps || !is_there(path)) continue;
     context.console.say(
-        fmt::format("nlaunch import: '{}' is there already: remove it, or give another --name or --output\n",
+        fmt::format("nlaunch import: '{}' already exists: remove it, or choose another --name or --output\n",
                     text::printable(path)));
     return exit_code::usage;
   }
   if (keeps) std::filesystem::create_directories(args.output, error);
   if (const auto wrote = write(files, *imported); !wrote) return context.console.error(wrote.error());
   auto found = differences_of(files, *imported, *subject);
-  // What is on other nodes in the plan may have its own pool of them.
+  // Processes that the plan puts on other nodes may need a separate pool.
   const bool alike = subject->allocation.nodes > 1 && subject->allocation.components.empty();
   if ((!found || !found->empty()) && alike) {
     if (auto parted = import_with(import::Nodes::by_programs)) {
       if (const auto wrote = write(files, *parted); !wrote) return context.console.error(wrote.error());
       auto rest = differences_of(files, *parted, *subject);
-      // A role for each of many tasks is no plan that a person would want.
+      // A plan with a separate role for each of many tasks is not useful.
       constexpr std::size_t kMostRoles = 12;
       if (rest && rest->empty() && parted->roles.size() <= kMostRoles) {
         imported = std::move(parted);
@@ -390,61 +390,66 @@ int run_import(const ImportArgs& args, const Context& context) {
   const auto code = say_whether_same(found, *subject, context);
   if (keeps && !context.console.quiet) {
     const std::vector<std::string> next{"nlaunch", "plan", files.experiment, "--site", files.profile};
-    context.console.say(fmt::format("{} and {}: read them, decide what their comments ask, then: {}\n",
-                                    text::printable(files.experiment), text::printable(files.profile),
-                                    text::shell_join(next)));
+    context.console.say(fmt::format(
+        "{} and {}: review them, answer the questions in their comments, then run: {}\n",
+        text::printable(files.experiment), text::printable(files.profile), text::shell_join(next)));
   }
   return code;
 }
 
 std::string has_equals(const std::string& word) {
   return word.find('=') == std::string::npos || word.starts_with('=')
-             ? fmt::format("'{}' has no = behind a name", word)
+             ? fmt::format("'{}' has no = after the name", word)
              : "";
 }
 
 void add_import(Command program, Context& context) {
   auto args = std::make_shared<ImportArgs>();
   auto command =
-      program.subcommand("import", "An experiment and a site profile, of an sbatch script that there is");
-  command.option("SCRIPT", args->script, "The script; nothing of it acts").required();
-  command.option("--name", args->name, "Of the experiment and the profile (the job's, or the script's)")
+      program.subcommand("import", "Convert an sbatch script into an experiment and a site profile");
+  command.option("SCRIPT", args->script, "Script to import; it runs without effects").required();
+  command
+      .option("--name", args->name,
+              "Name of the experiment and the profile [default: the job's, else the script's]")
       .checked([](const std::string& name) {
-        return config::is_experiment_name(name)
-                   ? ""
-                   : fmt::format(
-                         "'{}' cannot be a name: letters, digits, . - and _, a letter or a digit first",
-                         name);
+        return config::is_experiment_name(name) ? ""
+                                                : fmt::format(
+                                                      "invalid name '{}': use letters, digits, '.', '-' and "
+                                                      "'_', with a letter or digit first",
+                                                      name);
       });
-  auto output = command.option("--output", args->output, "Folder for NAME.yaml and NAME.site.yaml (.)");
+  auto output =
+      command.option("--output", args->output, "Directory for NAME.yaml and NAME.site.yaml [default: .]");
   auto to_stdout =
-      command.flag("--stdout", args->to_stdout, "Print both files, and write nothing").excludes(output);
-  auto commands = command.flag("--commands", args->commands,
-                               "Print what the script would start, and write nothing: bash runs it where it "
-                               "has no effect");
+      command.flag("--stdout", args->to_stdout, "Print both files instead of writing them").excludes(output);
+  auto commands = command.flag(
+      "--commands", args->commands,
+      "Print what the script would start, and write nothing (bash runs the script without effects)");
   commands.excludes(output).excludes(to_stdout);
   auto check = command.flag("--check", args->check,
-                            "Say whether the plan would start what the script starts, and write nothing");
+                            "Check whether the plan would start what the script starts, and write nothing");
   check.excludes(output).excludes(to_stdout).excludes(commands);
   constexpr long kMostNodes = 100'000;
   constexpr long kMostGpus = 1024;
-  command.option("--nodes", args->nodes, "Of the job (the directives say it)").in_range(1, kMostNodes);
-  command.option("--gpus", args->gpus, "Of each node (the directives say it)").in_range(0, kMostGpus);
-  command.flag(
-      "--per-node", args->per_node,
-      "Somebody starts the script on each node. In its arguments and --env, {node} is the node's number, "
-      "{host} its host, {first} the first node's, {nodes} how many there are");
-  command.option("--env", args->variables, "NAME=VALUE, a variable that the script is given")
+  command.option("--nodes", args->nodes, "Nodes of the job [default: from the directives]")
+      .in_range(1, kMostNodes);
+  command.option("--gpus", args->gpus, "GPUs per node [default: from the directives]").in_range(0, kMostGpus);
+  command.flag("--per-node", args->per_node,
+               "The script is started once on each node; in its arguments and --env, {node} is the node's "
+               "number, {host} its host, {first} the first node's host, {nodes} the number of nodes");
+  command.option("--env", args->variables, "Set a variable for the script: NAME=VALUE")
       .one_word_each()
       .checked(has_equals);
   command
       .option("--prints", args->prints,
-              "TEXT=OUTPUT: what a command prints in whose line TEXT stands; may be repeated")
+              "TEXT=OUTPUT: what a command whose line contains TEXT prints; may be repeated")
       .one_word_each()
       .checked(has_equals);
-  command.option("--exists", args->existing, "A file that the cluster has, or a folder (with a / behind it)")
+  command
+      .option("--exists", args->existing,
+              "A file that exists on the cluster, or a directory (with a trailing /)")
       .one_word_each();
-  command.option("ARGUMENT", args->arguments, "Of the script, after --");
+  command.option("ARGUMENT", args->arguments, "Arguments of the script, after --");
   command.when_called(
       [args, &context] { context.run = [args, &context] { return run_import(*args, context); }; });
 }

@@ -46,7 +46,7 @@ int explain(const std::string& name, const Context& context) {
     for (const auto* known : lint::rules()) names.emplace_back(known->name);
     const auto near = text::nearest(name, names);
     context.console.say(
-        fmt::format("nlaunch lint: no rule is called '{}'{}; nlaunch lint --explain lists them\n", name,
+        fmt::format("nlaunch lint: rule '{}' not found{}; list the rules with nlaunch lint --explain\n", name,
                     near ? fmt::format(" (did you mean '{}'?)", *near) : ""));
     return exit_code::usage;
   }
@@ -54,12 +54,12 @@ int explain(const std::string& name, const Context& context) {
   return 0;
 }
 
-/// "2.9.1" of "2.9.1+cu128", as pip says it: what stands behind the plus names a build.
+/// "2.9.1" from "2.9.1+cu128", as pip prints it: the part after the plus identifies a build.
 std::string release_of(const std::string& version) {
   return version.substr(0, version.find('+'));
 }
 
-/// "NCCL=2.27.5", in any case.
+/// "NCCL=2.27.5"; case does not matter.
 Result<std::pair<std::string, Version>> parse_release(const std::string& text) {
   const auto equals = text.find('=');
   std::vector<std::string> names;
@@ -71,8 +71,8 @@ Result<std::pair<std::string, Version>> parse_release(const std::string& text) {
     if (!version) return failure("cli.release", "--release {}: {}", text, version.error());
     return std::pair(std::string(owner.name), *version);
   }
-  return failure("cli.release", "--release {}: it takes OWNER=VERSION, as NCCL=2.27.5; the owners are {}",
-                 text, text::join(names, ", "));
+  return failure("cli.release", "--release {}: expected OWNER=VERSION, such as NCCL=2.27.5; owners: {}", text,
+                 text::join(names, ", "));
 }
 
 class Lint {
@@ -148,7 +148,7 @@ class Lint {
     } else if (!findings_.empty()) {
       context_.console.result(report::lint_text(findings_, context_.console.result_paint));
     } else if (all_read && !context_.console.quiet) {
-      context_.console.result(fmt::format("nothing found in {}\n", text::count(settings_, "setting")));
+      context_.console.result(fmt::format("no findings in {}\n", text::count(settings_, "setting")));
     }
   }
 
@@ -161,7 +161,7 @@ class Lint {
 };
 
 int run_lint(LintArgs& args, const Context& context) {
-  // The parser gives all words to the first name that takes several.
+  // The parser gives all words to the first argument that accepts several.
   auto& words = args.files;
   words.insert(words.end(), args.job.arguments.begin(), args.job.arguments.end());
   const auto files = words.end() - static_cast<std::ptrdiff_t>(std::min(context.behind_dashes, words.size()));
@@ -172,9 +172,8 @@ int run_lint(LintArgs& args, const Context& context) {
   if (!args.explain.empty()) return explain(args.explain, context);
   if (args.files.empty() && args.plan.plan_file.empty()) {
     context.console.say(
-        "nlaunch lint: what? An experiment, a script, a .env file, a Beaker spec or an nccl.conf; nlaunch "
-        "lint --help "
-        "says more\n");
+        "nlaunch lint: missing FILE: an experiment, a script, a .env file, a Beaker spec or an nccl.conf; "
+        "see nlaunch lint --help\n");
     return exit_code::usage;
   }
   return Lint(args, context).run();
@@ -183,23 +182,25 @@ int run_lint(LintArgs& args, const Context& context) {
 void add_lint(Command program, Context& context) {
   auto args = std::make_shared<LintArgs>();
   constexpr long kMostGpus = 1024;
-  auto command = program.subcommand("lint", "What is wrong with an environment: of a plan, or of any script");
+  auto command = program.subcommand("lint", "Find problems in the environment of a plan or of any script");
   command.option("FILE", args->files,
                  "Experiments, sbatch and shell scripts, .env files, Beaker specs, nccl.conf; arguments of "
-                 "scripts stand behind --");
-  // The parser takes no second name of any number of words; it needs one to read options behind -- as words.
-  command.option("ARGUMENT", args->job.arguments, "Of the scripts, after --").words(1).hidden();
+                 "scripts go after --");
+  // The parser does not support a second argument with any number of words, but it needs one to read options
+  // after -- as words.
+  command.option("ARGUMENT", args->job.arguments, "Arguments of the scripts, after --").words(1).hidden();
   command.option("--plan", args->plan.plan_file, "A frozen plan (plan.json)");
-  add_site_options(command, args->plan);  // --nodes and --env are of a script, too
-  command.option("--gpus", args->job.gpus, "Of each node, for a script whose directives do not say it")
+  add_site_options(command, args->plan);  // --nodes and --env also apply to a script
+  command.option("--gpus", args->job.gpus, "GPUs per node, for a script whose directives do not set it")
       .in_range(0, kMostGpus);
-  command.option("--allow", args->allow, "Leave a rule out; may be repeated").one_word_each();
+  command.option("--allow", args->allow, "Ignore this rule; may be repeated").one_word_each();
   command
-      .option("--release", args->releases, "OWNER=VERSION that will be loaded: NCCL=2.27.5; may be repeated")
+      .option("--release", args->releases,
+              "OWNER=VERSION that will be loaded, such as NCCL=2.27.5; may be repeated")
       .one_word_each();
-  command.option("--explain", args->explain, "A rule, or all of them in a list").value_optional(kAllRules);
-  command.flag("--strict", args->strict, "Warnings count as errors");
-  command.flag("--json", args->json, "As JSON");
+  command.option("--explain", args->explain, "Explain a rule, or list all rules").value_optional(kAllRules);
+  command.flag("--strict", args->strict, "Treat warnings as errors");
+  command.flag("--json", args->json, "Print JSON");
   command.when_called(
       [args, &context] { context.run = [args, &context] { return run_lint(*args, context); }; });
 }

@@ -20,7 +20,7 @@ int run_plan(const ShowArgs& args, const Context& context) {
   launch::MachineSource machine(launch::find_install());
   const auto plan = load_plan(args.plan, context, machine);
   if (!plan) return context.console.error(plan.error());
-  // It may be there by the time of the run, or on the nodes.
+  // It may exist by the time of the run, or on the nodes.
   const auto missing = launch::missing_venvs(*plan);
   for (auto venv : missing.items()) {
     venv.severity = Severity::warning;
@@ -38,9 +38,9 @@ int run_plan(const ShowArgs& args, const Context& context) {
 
 void add_plan(Command program, Context& context) {
   auto args = std::make_shared<ShowArgs>();
-  auto command = program.subcommand("plan", "What would run where, with which GPUs, and what is left idle");
+  auto command = program.subcommand("plan", "Show what would run where, on which GPUs, and what stays idle");
   add_plan_options(command, args->plan, Experiment::required);
-  command.flag("--json", args->json, "The whole plan as JSON");
+  command.flag("--json", args->json, "Print the whole plan as JSON");
   command.when_called(
       [args, &context] { context.run = [args, &context] { return run_plan(*args, context); }; });
 }

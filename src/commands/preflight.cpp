@@ -34,7 +34,7 @@ struct PreflightArgs {
   NodeCheck node;
 };
 
-/// Checks what there is, with results in a run directory.
+/// Runs the checks, with results in a run directory.
 int check(const PreflightArgs& args, const plan::Plan& plan, const Context& context, RunTarget& target) {
   const auto output = Output::open(args.output);
   if (!output) return context.console.error(output.error());
@@ -48,7 +48,7 @@ int check(const PreflightArgs& args, const plan::Plan& plan, const Context& cont
   auto level = plan.preflight.level;
   if (!args.level.empty()) level = level_of(args.level);
   const auto guardian = supervise::enter_guarded([&context](const supervise::SupervisorLost& lost) {
-    context.console.say(fmt::format("nlaunch preflight: its supervisor {}\n", lost.status.str()));
+    context.console.say(fmt::format("nlaunch preflight: the supervisor {}\n", lost.status.str()));
   });
   const Interrupts interrupts;
   const auto place = target.next(guardian);
@@ -74,7 +74,7 @@ int check(const PreflightArgs& args, const plan::Plan& plan, const Context& cont
 
 int check_here(const PreflightArgs& args, const plan::Plan& plan, const Context& context,
                launch::MachineSource& machine) {
-  LocalTarget target(plan, true, context, machine);  // GPUs that another run holds can be looked at
+  LocalTarget target(plan, true, context, machine);  // GPUs that another run holds can still be checked
   return check(args, plan, context, target);
 }
 
@@ -87,7 +87,7 @@ int check_nodes(const PreflightArgs& args, const plan::Plan& plan, const schedul
   return check(args, plan, context, *job.target(plan, true, context));
 }
 
-/// The groups of an experiment's plan, where its job would run.
+/// Checks the groups of an experiment's plan where its job would run.
 int check_experiment(const PreflightArgs& args, const Context& context, launch::MachineSource& machine) {
   const auto plan = load_plan(args.plan, context, machine);
   if (!plan) return context.console.error(plan.error());
@@ -97,18 +97,18 @@ int check_experiment(const PreflightArgs& args, const Context& context, launch::
   if (!job) return context.console.error(job.error());
   if (*job) return check_nodes(args, *plan, **job, context);
   context.console.say(
-      fmt::format("nlaunch preflight: {}: {} -N {} nlaunch preflight ... checks nodes; nlaunch run checks "
-                  "those of its job before it starts anything there; nlaunch preflight --site {} (without "
-                  "the experiment) checks this machine\n",
+      fmt::format("nlaunch preflight: {}: to check nodes, use {} -N {} nlaunch preflight ...; nlaunch run "
+                  "checks the nodes of its job before it starts anything there; nlaunch preflight --site {} "
+                  "(without the experiment) checks this machine\n",
                   scheduler::describe(*plan), allocate, plan->node.count, plan->site));
   return exit_code::usage;
 }
 
-/// A report that was saved, once more.
+/// Shows a saved report again.
 int show(const PreflightArgs& args, const Context& context) {
   if (!args.plan.experiment.empty() || !args.plan.plan_file.empty()) {
     context.console.say(
-        "nlaunch preflight: --from shows what was found, and checks nothing: leave the experiment out\n");
+        "nlaunch preflight: --from shows a saved report and checks nothing: omit the experiment\n");
     return exit_code::usage;
   }
   const auto output = Output::open(args.output);
@@ -135,16 +135,20 @@ int run_preflight(const PreflightArgs& args, const Context& context) {
 void add_preflight(Command program, Context& context) {
   auto args = std::make_shared<PreflightArgs>();
   auto command = program.subcommand(
-      "preflight", "The checks alone; without an experiment, of all GPUs of the allocation or the machine");
+      "preflight",
+      "Run only the preflight checks; without an experiment, on all GPUs of the allocation or the machine");
   add_plan_options(command, args->plan, Experiment::optional);
-  command.option("--level", args->level, "quick (no CUDA context), standard or deep")
+  command.option("--level", args->level, "Preflight level: quick (no CUDA context), standard or deep")
       .one_of({"quick", "standard", "deep"});
-  command.flag("--ladder", args->ladder,
-               "One GPU, one node, two nodes, all: up to the first that fails, and what is new there");
-  command.option("--runs-dir", args->runs_dir, "Where the results are kept (runs)");
+  command.flag(
+      "--ladder", args->ladder,
+      "Check one GPU, one node, two nodes, then all; stop at the first that fails and show what it adds");
+  command.option("--runs-dir", args->runs_dir, "Directory for the results [default: runs]");
   add_output_options(command, args->output);
   add_node_options(command, args->node);
-  command.option("--from", args->from, "Check nothing: show a saved preflight.json, in all of these forms")
+  command
+      .option("--from", args->from,
+              "Show a saved preflight.json instead of checking; accepts the output options")
       .value_name("FILE")
       .excludes("--node")
       .excludes("--level")

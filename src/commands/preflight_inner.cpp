@@ -27,11 +27,11 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-/// A folder for one check at a time, always the same and emptied by the next one: a check that was killed
-/// leaves no more behind than that.
+/// A directory for one check at a time, always at the same path and emptied by the next check: a check that
+/// is killed leaves no more than that behind.
 class Workplace {
  public:
-  /// The first of `places` in which it can be.
+  /// Uses the first of `places` where it can be created.
   static Result<Workplace> take(const std::vector<fs::path>& places, Clock::time_point deadline) {
     std::string why;
     for (const auto& place : places) {
@@ -45,7 +45,7 @@ class Workplace {
       }
       why += fmt::format("{}{}", why.empty() ? "" : ", ", place.string());
     }
-    return failure("preflight.folder", "no folder can be made in {}", why);
+    return failure("preflight.folder", "cannot create a directory in {}", why);
   }
 
   ~Workplace() {
@@ -65,7 +65,7 @@ class Workplace {
     while (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
       if (Clock::now() > deadline) {
         lock_.reset();
-        return failure("preflight.busy", "another check of this machine goes on");
+        return failure("preflight.busy", "another check of this machine is running");
       }
       std::this_thread::sleep_for(kGlance);
     }
@@ -86,9 +86,9 @@ preflight::Report report_of(std::vector<preflight::Row> rows) {
   return report;
 }
 
-/// The GPUs that the profile and Slurm (which gives a Prolog those of the job) know of, against those that
-/// NVML shows. A plan of this machine takes those that there are, and would find a node in order that has
-/// lost one.
+/// Compares the GPUs that the profile and Slurm know (Slurm gives a Prolog those of the job) with those that
+/// NVML shows. A plan for this machine uses the GPUs that exist, so it would find no problem on a node that
+/// has lost one.
 std::vector<preflight::Row> missing_gpus(std::uint32_t wanted, const Result<launch::Machine>& machine,
                                          const plan::Environment& environment) {
   constexpr auto kCheck = "gpus";
@@ -108,7 +108,7 @@ std::vector<preflight::Row> missing_gpus(std::uint32_t wanted, const Result<laun
                             "GPUs of this machine", remedy)};
 }
 
-/// Jobs may run on the node meanwhile: who uses a GPU is told, and is no fault of the node.
+/// Jobs may be running on the node: processes that use a GPU are reported, but are not a fault of the node.
 void excuse_users(std::vector<preflight::Row>& rows) {
   for (auto& row : rows) {
     if (row.check == "gpu-processes" && row.status == preflight::Status::fail)
@@ -125,7 +125,7 @@ Result<preflight::Report> check(const PlanArgs& args, const std::string& level, 
   auto rows = missing_gpus(site->gpus ? site->gpus->value : 0, source.get(),
                            plan::to_environment(context.environment));
   if (preflight::worst(rows) == preflight::Status::fail) return report_of(std::move(rows));
-  if (!rows.empty()) {  // what is not about GPUs can be checked all the same
+  if (!rows.empty()) {  // checks that do not need GPUs are still possible
     std::erase_if(context.environment,
                   [](const std::string& entry) { return entry.starts_with("CUDA_VISIBLE_DEVICES="); });
   }

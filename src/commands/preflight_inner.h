@@ -7,8 +7,8 @@
 
 namespace nlaunch::commands {
 
-/// The checks of `nlaunch preflight --node`, their report to standard output as JSON. It ends by itself about
-/// `time` after it began, and may hang with what hangs on the machine.
+/// The checks of `nlaunch preflight --node`; prints the report as JSON to standard output. Stops by itself
+/// after about `time`, but may hang if something on the machine hangs.
 int check_this_machine(const cli::PlanArgs& args, const std::string& level, Duration time,
                        const cli::Context& context);
 

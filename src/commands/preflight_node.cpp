@@ -24,16 +24,16 @@ using namespace std::chrono_literals;
 
 /// Slurm kills a HealthCheckProgram after a minute.
 constexpr Duration kShortest = 5s;
-constexpr Duration kForTheKill = 1s;  // of the process that checks
-constexpr Duration kForTheRest = 1s;  // of what it started
+constexpr Duration kForTheKill = 1s;  // of the checking process
+constexpr Duration kForTheRest = 1s;  // that it started
 
 std::string check_timeout(const std::string& text) {
   const auto parsed = parse_duration(text);
   if (!parsed) return parsed.error();
-  return *parsed < kShortest ? fmt::format("at least {}", format_duration(kShortest)) : "";
+  return *parsed < kShortest ? fmt::format("must be at least {}", format_duration(kShortest)) : "";
 }
 
-/// How the timeout is shared out.
+/// How the timeout is divided.
 struct Times {
   explicit Times(const NodeCheck& check) {
     const auto whole = parse_duration(check.timeout).value_or(kShortest);
@@ -41,12 +41,12 @@ struct Times {
     kill = whole - drain - kForTheKill - kForTheRest;
     stop = kill - std::min<Duration>(5s, kill / 4);
   }
-  Duration stop{};   ///< the checks end by themselves, and say what they have
+  Duration stop{};   ///< the checks stop and report what they have
   Duration kill{};   ///< they are killed
-  Duration drain{};  ///< for the words with Slurm
+  Duration drain{};  ///< for talking to Slurm
 };
 
-/// A daemon's script may have none.
+/// The script of a daemon may have no PATH.
 std::vector<std::string> with_path(std::vector<std::string> environment) {
   if (sys::env_value(environment, "PATH").empty())
     environment.emplace_back("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
@@ -68,10 +68,10 @@ std::vector<std::string> inner_command(const NodeCheckRequest& request, Duration
   return out;
 }
 
-/// What came of it: a report, or why nothing could be checked at all.
+/// The result: a report, or why nothing could be checked.
 struct Checked {
   preflight::Report report;
-  std::string refusal;  ///< of the options or the profile, as it was said
+  std::string refusal;  ///< for the options or the profile, as it was printed
 };
 
 preflight::Report undetermined(const std::string& why) {
@@ -81,18 +81,19 @@ preflight::Report undetermined(const std::string& why) {
   return report;
 }
 
-/// In a process of its own: a GPU or a file system that hangs can hang whoever touches it.
+/// In a separate process: a GPU or a file system that hangs can hang any process that uses it.
 Checked run_inner(const NodeCheckRequest& request, const Times& times, const Context& context) {
   sys::SpawnRequest spawn;
   spawn.argv = inner_command(request, times.stop);
   spawn.env = with_path(context.environment);
-  const auto of_the_caller = sys::own_descendants();  // of a shell that has become nlaunch: its logger
+  const auto of_the_caller =
+      sys::own_descendants();  // of a shell that has become nlaunch, such as its logger
   sys::become_subreaper();
   const auto done = sys::run_command(std::move(spawn), times.kill);
   sys::sweep(of_the_caller, kForTheRest);
   if (!done) return {undetermined(done.error().first_message()), ""};
   if (done->timed_out)
-    return {undetermined(fmt::format("the checks did not end within {}", request.check.timeout)), ""};
+    return {undetermined(fmt::format("the checks did not finish within {}", request.check.timeout)), ""};
   if (done->status.code() == exit_code::bad_input) {
     return {undetermined(done->err.substr(0, done->err.find('\n'))), done->err};
   }
@@ -105,14 +106,13 @@ void drain(const std::string& node, const std::string& reason, Duration patience
   const auto drained =
       launch::drain_node(node, "nlaunch: " + reason, with_path(context.environment), patience);
   if (!drained) {
-    context.console.say(
-        fmt::format("nlaunch: {} could not be drained: {}\n", node, drained.error().first_message()));
+    context.console.say(fmt::format("nlaunch: cannot drain {}: {}\n", node, drained.error().first_message()));
   } else if (!*drained) {
-    context.console.say(fmt::format("nlaunch: {} is drained already\n", node));
+    context.console.say(fmt::format("nlaunch: {} is already drained\n", node));
   }
 }
 
-/// The report to whom it is for, and the exit code.
+/// Delivers the report and returns the exit code.
 int conclude(const NodeCheckRequest& request, const Checked& checked, const Output& output,
              const Context& context) {
   if (request.check.prolog) {
@@ -128,14 +128,15 @@ int conclude(const NodeCheckRequest& request, const Checked& checked, const Outp
 }  // namespace
 
 void add_node_options(Command app, NodeCheck& check) {
-  auto node = app.flag("--node", check.wanted, "This machine alone, in bounded time and without Slurm");
-  app.flag("--prolog", check.prolog,
-           "With --node, as Slurm's Prolog: silent unless something is wrong; 0 unless a check fails")
+  auto node = app.flag("--node", check.wanted, "Check only this machine, in bounded time and without Slurm");
+  app.flag(
+         "--prolog", check.prolog,
+         "With --node, as Slurm's Prolog: silent unless there is a problem; exit code 0 unless a check fails")
       .needs(node)
       .excludes("--json")
       .excludes("--strict");
-  app.flag("--drain", check.drain, "With --node: drain a node that fails (scontrol update)").needs(node);
-  app.option("--timeout", check.timeout, "With --node: for all of it (50s)")
+  app.flag("--drain", check.drain, "With --node: drain the node if it fails (scontrol update)").needs(node);
+  app.option("--timeout", check.timeout, "With --node: time limit of the whole check [default: 50s]")
       .needs(node)
       .checked(check_timeout);
   app.option("--inner", check.inner).needs(node).hidden();
@@ -145,7 +146,7 @@ int check_node(const NodeCheckRequest& request, const Context& context) {
   const auto& check = request.check;
   if (!request.plan.experiment.empty() || !request.plan.plan_file.empty()) {
     context.console.say(
-        "nlaunch preflight: --node checks the machine, whatever is to run there: leave the experiment out\n");
+        "nlaunch preflight: --node checks the machine, whatever will run there: omit the experiment\n");
     return exit_code::usage;
   }
   if (!check.inner.empty()) {

@@ -6,29 +6,30 @@
 #include "cli/load.h"
 #include "cli/preflight_output.h"
 
-/// `nlaunch preflight --node`: this machine alone, for a Prolog, a health check or a person.
+/// `nlaunch preflight --node`: checks only this machine, for a Prolog, a health check or a person.
 namespace nlaunch::commands {
 
 struct NodeCheck {
   bool wanted = false;
-  bool prolog = false;  ///< says a line on standard error unless all is well, and fails for *fail* alone
-  bool drain = false;   ///< takes a node that fails out of service
+  bool prolog = false;  ///< one line on standard error unless all is well; only *fail* is an error
+  bool drain = false;   ///< drains a node that fails
   std::string timeout = "50s";
-  std::string inner;  ///< how long the process may check that is killed where it hangs; empty: this is not it
+  std::string inner;  ///< time limit of the checking process, which is killed if it hangs; empty: this is not
+                      ///< that process
 };
 
-/// Adds --node and what belongs to it.
+/// Adds --node and the options that require it.
 void add_node_options(cli::Command app, NodeCheck& check);
 
 struct NodeCheckRequest {
   const NodeCheck& check;
   const cli::PlanArgs& plan;
-  std::string level;  ///< empty: the plan's
+  std::string level;  ///< empty: the plan's level
   const cli::OutputArgs& output;
 };
 
-/// Ends by the timeout, whatever hangs on the machine, and needs no HOME, no PATH and no folder of the
-/// caller's. A second check of the machine by the same user waits for the first.
+/// Finishes within the timeout even if something on the machine hangs. Needs no HOME, no PATH and no current
+/// directory. A second check of the machine by the same user waits for the first.
 int check_node(const NodeCheckRequest& request, const cli::Context& context);
 
 }  // namespace nlaunch::commands

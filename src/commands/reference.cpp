@@ -20,8 +20,8 @@ int run_reference(const std::string& folder, const Context& context) {
 
 void add_reference(Command program, Context& context) {
   auto folder = std::make_shared<std::string>();
-  auto command = program.subcommand("reference", "Writes the pages of docs/reference/").hidden();
-  command.option("FOLDER", *folder, "Where to").required().existing_folder();
+  auto command = program.subcommand("reference", "Write the pages of docs/reference/").hidden();
+  command.option("FOLDER", *folder, "Target directory").required().existing_folder();
   command.when_called(
       [folder, &context] { context.run = [folder, &context] { return run_reference(*folder, context); }; });
 }

@@ -24,10 +24,10 @@ int run_render(const RenderArgs& args, const Context& context) {
   if (!plan) return context.console.error(plan.error());
   const auto* scheduler = scheduler::find(plan->scheduler);
   if (scheduler == nullptr) {
-    context.console.say(fmt::format(
-        "nlaunch render: site '{}' has no scheduler that would take a script: `nlaunch run` runs it "
-        "here, --site names another site (`nlaunch sites` lists them)\n",
-        plan->site));
+    context.console.say(
+        fmt::format("nlaunch render: site '{}' has no scheduler to submit a script to: run it here with "
+                    "`nlaunch run`, or choose another --site (`nlaunch sites` lists them)\n",
+                    plan->site));
     return exit_code::bad_input;
   }
   if (lint_stops(*plan, machine.install(), args.no_lint, "nlaunch render", context))
@@ -53,11 +53,11 @@ int run_render(const RenderArgs& args, const Context& context) {
 void add_render(Command program, Context& context) {
   auto args = std::make_shared<RenderArgs>();
   auto command = program.subcommand(
-      "render", "What a scheduler takes: the batch script of a run for Slurm, the spec for Beaker");
+      "render", "Print what is submitted to the scheduler: the batch script for Slurm, the spec for Beaker");
   add_plan_options(command, args->plan, Experiment::required);
-  command.option("--output", args->output, "File to write it to, in place of the terminal");
-  command.option("--runs-dir", args->runs_dir, "Where run directories are made (runs)");
-  command.flag("--no-lint", args->no_lint, "Write it whatever lint finds");
+  command.option("--output", args->output, "Write to this file instead of standard output");
+  command.option("--runs-dir", args->runs_dir, "Directory for new runs [default: runs]");
+  command.flag("--no-lint", args->no_lint, "Skip lint");
   command.when_called(
       [args, &context] { context.run = [args, &context] { return run_render(*args, context); }; });
 }

@@ -37,13 +37,14 @@ struct Reported {
   report::RunReport report;
 };
 
-Result<Reported> read(const std::string& runs_dir, const std::string& run) {
+/// `metrics`: their values are in the logs, which may be large.
+Result<Reported> read(const std::string& runs_dir, const std::string& run, bool metrics) {
   const auto view = view_run(runs_dir, run);
   if (!view) return std::unexpected(view.error());
   auto files = record::read_run(fs::canonical(view->folder), record::Parts::without_nodes);
   if (!files) return std::unexpected(files.error());
   Reported out{std::make_unique<record::RunFiles>(std::move(*files)), {}};
-  out.report = report::report_of(*out.files, view->state, now(), view->alive);
+  out.report = report::report_of(*out.files, view->state, now(), view->alive, metrics);
   return out;
 }
 
@@ -54,7 +55,7 @@ void add_run_before(report::RunReport& report, const std::string& runs_dir) {
                               [](const fs::path& run) { return run.filename(); });
   if (at == runs.end()) return;
   for (++at; at != runs.end(); ++at) {
-    auto before = read(runs_dir, at->string());
+    auto before = read(runs_dir, at->string(), true);
     // One that was refused tells nothing of the time of steps.
     if (!before || before->report.timeline.processes.empty()) continue;
     report.before = {at->filename().string(), before->report.state, std::move(before->report.timeline),
@@ -64,7 +65,7 @@ void add_run_before(report::RunReport& report, const std::string& runs_dir) {
 }
 
 int report_one(const ReportArgs& args, const Context& context) {
-  auto read_one = read(args.runs_dir, args.run);
+  auto read_one = read(args.runs_dir, args.run, true);
   if (!read_one) return context.console.error(read_one.error());
   auto& report = read_one->report;
   for (const auto& damage : read_one->files->damaged.items()) context.console.warn(damage.message);
@@ -89,7 +90,7 @@ int report_all(const ReportArgs& args, const Context& context) {
   std::vector<report::RunReport> reports;
   for (const auto& name : names) {
     for (const auto& folder : launch::runs_of(name)) {
-      auto one = read(args.runs_dir, folder.string());
+      auto one = read(args.runs_dir, folder.string(), args.json);
       if (!one) {
         context.console.warn(one.error().first_message());
         continue;

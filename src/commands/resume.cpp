@@ -10,7 +10,7 @@
 #include "session/run_view.h"
 #include "sys/spawn.h"
 
-// `nlaunch resume`: a run whose nlaunch has ended, and whose processes go on.
+// `nlaunch resume`: takes over a run whose nlaunch has exited and whose processes are still running.
 namespace nlaunch::commands {
 
 using namespace cli;
@@ -20,22 +20,22 @@ namespace {
 struct ResumeArgs {
   std::string run;
   std::string runs_dir = "runs";
-  std::optional<unsigned> successions;  ///< of a guardian that has become this
+  std::optional<unsigned> successions;  ///< set by a guardian that has become this process
 };
 
-/// Why there is nothing to take over, or not here; empty: there is.
+/// Why the run cannot be taken over, or not here; empty: it can.
 std::string misfit(const RunView& view, const plan::Plan& plan, const scheduler::CurrentJob* job,
                    const Context& context) {
-  if (view.state != "running" && !view.state.starts_with("ended without"))
-    return fmt::format("run {} is over: {}", view.id, view.state);
-  if (!view.ending.empty()) return fmt::format("run {} was being ended: {}", view.id, view.ending);
+  if (view.state != "running" && view.state != kDied)
+    return fmt::format("run {} has ended: {}", view.id, view.state);
+  if (!view.ending.empty()) return fmt::format("run {} was already ending: {}", view.id, view.ending);
   if (!plan::outlives_leader(plan))
-    return fmt::format("run {} has no `leader_grace`: what it had ended with its nlaunch", view.id);
+    return fmt::format("run {} has no `leader_grace`: its processes ended with its nlaunch", view.id);
   const auto& traits = traits_of(plan.scheduler);
   const auto own = std::string(sys::env_value(context.environment, traits.job_variable));
   if (job == nullptr || own != view.job)
-    return fmt::format("run {} is in job {} of {}, and this {}: call it in that job", view.id, view.job,
-                       traits.title, own.empty() ? "is in none" : "is job " + own);
+    return fmt::format("run {} is in job {} of {}, but this {}: run the command in that job", view.id,
+                       view.job, traits.title, own.empty() ? "is not in a job" : "is job " + own);
   return job->misfit(plan);
 }
 
@@ -49,15 +49,14 @@ int resume(const ResumeArgs& args, const Context& context) {
   };
   const bool succeeds = args.successions.has_value();
   if (view->alive && !view->elsewhere && !succeeds)
-    return refuse(fmt::format("run {} has its nlaunch, with pid {} here", view->id, view->pid));
+    return refuse(fmt::format("run {} still has its nlaunch, with pid {} on this host", view->id, view->pid));
   auto plan = launch::plan_of_run(view->folder);
   if (!plan) return context.console.error(plan.error());
   const auto job = scheduler::current_job(plan->scheduler, context.environment);
   if (!job) return context.console.error(job.error());
   if (const auto why = misfit(*view, *plan, job->get(), context); !why.empty()) return refuse(why);
   const auto target = (*job)->target(*plan, false, context);
-  if (!target)
-    return refuse(fmt::format("run {} is on one machine: it has ended with its nlaunch", view->id));
+  if (!target) return refuse(fmt::format("run {} is on one machine: it ended with its nlaunch", view->id));
   const auto chaining = (*job)->chaining(*plan, args.runs_dir, {}, context);
   const auto guardian =
       guard_run(*plan, context, {.successions = args.successions.value_or(0), .inherits = succeeds});
@@ -74,12 +73,12 @@ int resume(const ResumeArgs& args, const Context& context) {
 void add_resume(Command program, Context& context) {
   auto args = std::make_shared<ResumeArgs>();
   auto command =
-      program.subcommand("resume", "Goes on with a run whose nlaunch was killed, while its processes live");
+      program.subcommand("resume", "Take over a run whose nlaunch was killed while its processes are alive");
   command.option("RUN", args->run, kRunHelp).required();
-  command.option("--runs-dir", args->runs_dir, "Where run directories are (runs)");
+  command.option("--runs-dir", args->runs_dir, "Directory that contains the runs [default: runs]");
   command
       .option("--successions", args->successions,
-              "Of a guardian: how many were killed soon, one after the other")
+              "Set by a guardian: how many in a row were killed soon after they started")
       .hidden();
   command.when_called(
       [args, &context] { context.run = [args, &context] { return resume(*args, context); }; });

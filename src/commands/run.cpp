@@ -27,11 +27,11 @@ struct RunArgs {
   bool share = false;
   bool no_lint = false;
   std::string level;
-  std::string run_dir;  ///< of a job that was submitted: it is there already
+  std::string run_dir;  ///< of a submitted job: it already exists
   RunArms arms;
 };
 
-/// The options of this command that hold for the job, too, and for those that go on after it.
+/// The options of this command that also apply to the job and to the jobs that continue it.
 std::vector<std::string> arguments_for_job(const RunArgs& args, const Context& context) {
   std::vector<std::string> out;
   if (args.run.no_preflight) out.emplace_back("--no-preflight");
@@ -42,7 +42,7 @@ std::vector<std::string> arguments_for_job(const RunArgs& args, const Context& c
   return out;
 }
 
-/// Who has the scratch folder of a run: its supervisor, or the agents on its nodes.
+/// Which process owns the scratch directory of a run: its supervisor, or the agents on its nodes.
 enum class Scratch { here, of_agents };
 
 int start(plan::Plan& plan, const RunArgs& args, const Context& context, RunTarget& target, Scratch scratch,
@@ -52,7 +52,7 @@ int start(plan::Plan& plan, const RunArgs& args, const Context& context, RunTarg
   if (!paths) return context.console.error(paths.error());
   auto options = args.run;
   if (!args.level.empty()) options.level = level_of(args.level);
-  // On other places the agents remove theirs, once their processes have ended.
+  // Elsewhere the agents remove theirs once their processes have exited.
   const auto own = scratch == Scratch::here ? launch::scratch_of(plan, 0, paths->id) : std::string();
   const auto guardian = guard_run(plan, context, {.scratch = own});
   Run run(plan, std::move(options), context, target);
@@ -65,14 +65,14 @@ int start(plan::Plan& plan, const RunArgs& args, const Context& context, RunTarg
 int run_here(plan::Plan& plan, const RunArgs& args, const Context& context, launch::MachineSource& machine) {
   if (plan.node.count > 1) {
     context.console.say(fmt::format(
-        "nlaunch run: the plan has {} nodes, and this is one machine; --nodes 1\n", plan.node.count));
+        "nlaunch run: the plan has {} nodes, but this is one machine; use --nodes 1\n", plan.node.count));
     return exit_code::bad_input;
   }
   LocalTarget target(plan, args.share, context, machine);
   return start(plan, args, context, target, Scratch::here);
 }
 
-/// In the job that we are in, which fits the plan.
+/// In the current job, which fits the plan.
 int run_in(const scheduler::CurrentJob& job, plan::Plan& plan, RunArgs args, const Context& context,
            launch::MachineSource& machine) {
   if (const auto folder = job.runs_dir(plan); !folder.empty()) args.run.runs_dir = folder;
@@ -85,14 +85,14 @@ int run_in(const scheduler::CurrentJob& job, plan::Plan& plan, RunArgs args, con
   return start(plan, args, context, *target, Scratch::of_agents, continuation.get());
 }
 
-/// Where we are, if that fits the plan; else as a job of its own.
+/// Runs here if the current job fits the plan, else submits a separate job.
 int run_or_submit(plan::Plan& plan, const RunArgs& args, const Context& context,
                   launch::MachineSource& machine) {
   const auto* scheduler = scheduler::find(plan.scheduler);
   if (scheduler == nullptr && (args.submit || args.detach)) {
     context.console.say(
-        fmt::format("nlaunch run: site '{}' has no scheduler to submit to: {} is for those that have one\n",
-                    plan.site, args.submit ? "--submit" : "--detach"));
+        fmt::format("nlaunch run: site '{}' has no scheduler to submit to, which {} requires\n", plan.site,
+                    args.submit ? "--submit" : "--detach"));
     return exit_code::usage;
   }
   if (scheduler == nullptr) return run_here(plan, args, context, machine);
@@ -103,7 +103,7 @@ int run_or_submit(plan::Plan& plan, const RunArgs& args, const Context& context,
     if (misfit.empty()) return run_in(**job, plan, args, context, machine);
     const bool here = args.here || !traits_of(plan.scheduler).submits_within;
     context.console.say(
-        fmt::format("nlaunch run: {}{}\n", misfit, here ? "" : "; submitting a job of its own"));
+        fmt::format("nlaunch run: {}{}\n", misfit, here ? "" : "; submitting a separate job"));
     if (here) return exit_code::bad_input;
   } else if (args.here) {
     return run_here(plan, args, context, machine);
@@ -111,7 +111,7 @@ int run_or_submit(plan::Plan& plan, const RunArgs& args, const Context& context,
   return scheduler->submit(plan, {args.run.runs_dir, args.detach, arguments_for_job(args, context)}, context);
 }
 
-/// What a run that is one of many, here and one after another, cannot have.
+/// Rejects what does not apply to a run that is one of many, started here one after another.
 int compare(const RunArgs& args, const Context& context) {
   const std::pair<bool, std::string_view> excluded[] = {{args.submit, "--submit"},
                                                         {args.detach, "--detach"},
@@ -119,9 +119,10 @@ int compare(const RunArgs& args, const Context& context) {
                                                         {!args.run_dir.empty(), "--run-dir"}};
   for (const auto& [given, option] : excluded) {
     if (!given) continue;
-    context.console.say(fmt::format(
-        "nlaunch run: --vary and --repeat make their own runs, here and one after another: they take no {}\n",
-        option));
+    context.console.say(
+        fmt::format("nlaunch run: --vary and --repeat start their own runs, here and one after another: they "
+                    "cannot be used with {}\n",
+                    option));
     return exit_code::usage;
   }
   auto arms = args.arms;
@@ -134,20 +135,19 @@ int compare(const RunArgs& args, const Context& context) {
 
 int run_run(const RunArgs& args, const Context& context) {
   if (args.here && args.submit) {
-    context.console.say("nlaunch run: --here and --submit exclude each other\n");
+    context.console.say("nlaunch run: --here and --submit cannot be used together\n");
     return exit_code::usage;
   }
   if (args.arms.asked()) return compare(args, context);
   if (args.arms.json || args.arms.seed) {
     context.console.say(
-        "nlaunch run: --json and --seed belong to --vary and --repeat; of a single run, summary.json "
-        "tells\n");
+        "nlaunch run: --json and --seed require --vary or --repeat; for a single run, see summary.json\n");
     return exit_code::usage;
   }
   launch::MachineSource machine(launch::find_install());
   auto plan = load_plan(args.plan, context, machine);
   if (!plan) return context.console.error(plan.error());
-  // A frozen plan was looked at when it was made.
+  // A frozen plan was linted when it was made.
   const bool frozen = !args.plan.plan_file.empty();
   if (!frozen && lint_stops(*plan, machine.install(), args.no_lint, "nlaunch run", context))
     return exit_code::bad_input;
@@ -156,18 +156,19 @@ int run_run(const RunArgs& args, const Context& context) {
 
 void add_run(Command program, Context& context) {
   auto args = std::make_shared<RunArgs>();
-  auto command = program.subcommand("run", "Runs an experiment: plan, preflight, start, supervise, explain");
+  auto command = program.subcommand("run", "Run an experiment: plan, preflight, start, supervise, explain");
   add_plan_options(command, args->plan, Experiment::required);
-  command.option("--runs-dir", args->run.runs_dir, "Where run directories are made (runs)");
-  command.option("--level", args->level, "Level of the preflight").one_of({"quick", "standard", "deep"});
-  command.flag("--no-preflight", args->run.no_preflight, "Start without the checks; the summary says so");
-  command.flag("--no-lint", args->no_lint, "Start whatever lint finds");
-  command.flag("--strict", args->run.strict, "Stop when a check could not be carried out");
-  command.flag("--share", args->share, "Use GPUs that another run holds");
-  command.flag("--here", args->here, "Run where we are: in this allocation, or on this machine");
-  command.flag("--submit", args->submit, "Submit a job, even within an allocation");
-  command.flag("--detach", args->detach, "Submit, and do not follow");
-  command.option("--run-dir", args->run_dir, "The run directory, made by who submitted the job").hidden();
+  command.option("--runs-dir", args->run.runs_dir, "Directory for new runs [default: runs]");
+  command.option("--level", args->level, "Preflight level").one_of({"quick", "standard", "deep"});
+  command.flag("--no-preflight", args->run.no_preflight, "Skip the preflight; the summary records it");
+  command.flag("--no-lint", args->no_lint, "Skip lint");
+  command.flag("--strict", args->run.strict, "Stop if a check cannot be carried out");
+  command.flag("--share", args->share, "Allow GPUs that another run holds");
+  command.flag("--here", args->here, "Run here: in the current allocation, or on this machine");
+  command.flag("--submit", args->submit, "Submit a job, even inside an allocation");
+  command.flag("--detach", args->detach, "Submit without following the run");
+  command.option("--run-dir", args->run_dir, "Run directory, created by the nlaunch that submitted the job")
+      .hidden();
   add_arms_options(command, args->arms);
   command.when_called(
       [args, &context] { context.run = [args, &context] { return run_run(*args, context); }; });

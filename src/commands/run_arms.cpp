@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 
 constexpr std::uint32_t kUsualRepeats = 5;
 
-/// What one run left in its folder.
+/// Reads what one run left in its directory.
 bench::RunRecord read_run(const fs::path& folder, sys::WaitStatus status, const fs::path& log,
                           const std::vector<plan::Metric>& metrics) {
   constexpr std::uint64_t kLargest = 256U << 20U;
@@ -36,7 +36,8 @@ bench::RunRecord read_run(const fs::path& folder, sys::WaitStatus status, const 
   auto record = bench::read_summary(text ? parse_json(*text) : nlohmann::json());
   if (!text) {
     record.exit_code = status.ok() ? exit_code::internal : status.shell_code();
-    record.sentence = fmt::format("nlaunch {} and left no summary; it said: {}", status.str(), log.string());
+    record.sentence =
+        fmt::format("nlaunch {} and left no summary; its output: {}", status.str(), log.string());
     record.cause = fmt::format("nlaunch {} and left no summary", status.str());
   }
   record.folder = folder.string();
@@ -44,7 +45,7 @@ bench::RunRecord read_run(const fs::path& folder, sys::WaitStatus status, const 
   return record;
 }
 
-/// A run of many ends where it fails or its time is over: that is what is measured.
+/// A run that is one of many stops when it fails or reaches its walltime: that is what is measured.
 plan::Plan one_of_many(plan::Plan plan) {
   plan.restart.on_failure = false;
   if (plan.walltime) plan.walltime->then = Walltime::Then::stop;
@@ -83,7 +84,7 @@ class Comparer {
   }
 
  private:
-  /// One run, from its folder to what it left there.
+  /// One run, from creating its directory to reading its results.
   Result<bench::RunRecord> take(const bench::Turn& turn, std::size_t turns) {
     const auto number = found_.order.size() + 1;
     const auto& arm = found_.arms[turn.arm].arm.name;
@@ -133,7 +134,7 @@ class Comparer {
           supervise::exit_code_of_stop(signal));
   }
 
-  /// An interruption of whatever kind loses nothing that was measured.
+  /// No interruption of any kind loses what has been measured.
   void save() {
     auto saved = sys::write_file_atomically(file_, text());
     if (saved) saved = launch::point_link(file_.parent_path() / "ab.json", file_.filename());
@@ -146,7 +147,7 @@ class Comparer {
   int finish(std::size_t turns) const {
     if (!found_.stopped.empty()) {
       context_.console.say(fmt::format("{} after {} of {} runs: {}\n",
-                                       context_.console.paint.yellow("the comparison ended"),
+                                       context_.console.paint.yellow("the comparison stopped"),
                                        found_.order.size(), turns, found_.stopped));
     }
     if (args_.json) {
@@ -171,13 +172,13 @@ class Comparer {
   bool trouble_said_ = false;
 };
 
-/// Why these runs cannot be made where we are; empty: they can.
+/// Why these runs cannot be started here; empty: they can.
 std::string out_of_place(const std::vector<ArmPlan>& plans, const scheduler::CurrentJob* job, bool here) {
   const auto& plan = plans.front().plan;
   const auto& traits = traits_of(plan.scheduler);
   if (job == nullptr && (here || traits.this_machine)) return "";
   if (job == nullptr && traits.allocate.empty())
-    return fmt::format("{}: start one whose command is this line", scheduler::describe(plan));
+    return fmt::format("{}: start a job with this command", scheduler::describe(plan));
   if (job != nullptr && !job->no_comparison().empty()) return job->no_comparison();
   return misfit(plans, job, "run");
 }
@@ -188,7 +189,7 @@ bool lint_stops_any(const std::vector<ArmPlan>& plans, const launch::MachineSour
   for (const auto& [arm, plan] : plans) {
     const auto who = fmt::format("nlaunch run ({})", arm.name);
     stops = lint_stops(plan, machine.install(), args.no_lint, who, context) || stops;
-    context.console.quiet = true;  // warnings once
+    context.console.quiet = true;  // print warnings once
   }
   return stops;
 }
@@ -197,10 +198,12 @@ bool lint_stops_any(const std::vector<ArmPlan>& plans, const launch::MachineSour
 
 void add_arms_options(Command command, RunArms& args) {
   add_vary_option(command, args.vary);
-  command.option("--repeat", args.repeats, "Runs of each arm of --vary (5); fewer than 5 give no interval")
+  command
+      .option("--repeat", args.repeats,
+              "Runs of each arm of --vary [default: 5]; fewer than 5 give no confidence interval")
       .in_range(1, 1000);
-  command.option("--seed", args.seed, "Of the order of the arms, and of the intervals");
-  command.flag("--json", args.json, "What --vary and --repeat have found, as JSON");
+  command.option("--seed", args.seed, "Seed for the order of the arms and for the intervals");
+  command.flag("--json", args.json, "Print the results of --vary and --repeat as JSON");
 }
 
 int run_arms(RunArms args, const PlanArgs& wanted, const Context& context) {
@@ -216,7 +219,7 @@ int run_arms(RunArms args, const PlanArgs& wanted, const Context& context) {
   }
   if (lint_stops_any(*plans, machine, args, context)) return exit_code::bad_input;
   const auto folder = *job ? (*job)->runs_dir(plan) : "";
-  if (!folder.empty()) args.runs_dir = folder;  // what is elsewhere is lost
+  if (!folder.empty()) args.runs_dir = folder;  // other directories are lost
   return Comparer(args, *plans, context).run(plan.watch ? plan.watch->metrics : std::vector<plan::Metric>());
 }
 

@@ -8,7 +8,7 @@ namespace {
 
 void add_schema(cli::Command program, cli::Context& context) {
   auto of = std::make_shared<std::string>();
-  auto command = program.subcommand("schema", "The JSON schema of a file, for editors");
+  auto command = program.subcommand("schema", "Print the JSON schema of a file, for editors");
   command.option("FILE", *of, "experiment or site").required().one_of({"experiment", "site"});
   command.when_called([of, &context] {
     context.run = [of, &context] {

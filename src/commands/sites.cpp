@@ -9,7 +9,7 @@ using namespace cli;
 namespace {
 
 std::string describe(const config::Site& site) {
-  return site.comment + (site.untried ? " (not tried on its machine)" : "");
+  return site.comment + (site.untried ? " (not tested on its machine)" : "");
 }
 
 int list(const std::vector<std::string>& folders, const Context& context) {
@@ -17,12 +17,12 @@ int list(const std::vector<std::string>& folders, const Context& context) {
   report::Table table({"site", "scheduler", "found at", "description"});
   for (const auto& entry : config::list_sites(folders)) {
     if (entry.shadowed) {
-      table.add({entry.name, "", entry.path, paint.dim("hidden by one of the same name above")});
+      table.add({entry.name, "", entry.path, paint.dim("shadowed by the profile of the same name above")});
       continue;
     }
     const auto site = config::load_site(entry.name, folders, {});
     table.add({paint.bold(entry.name), site ? site->scheduler : "", entry.path,
-               site ? describe(*site) : paint.red("cannot be read: nlaunch sites " + entry.name)});
+               site ? describe(*site) : paint.red("cannot be read; see nlaunch sites " + entry.name)});
   }
   context.console.result(table.str(paint));
   return 0;
@@ -37,18 +37,18 @@ int show(const std::string& name, const std::vector<std::string>& folders, const
 
 void add_sites(Command program, Context& context) {
   auto args = std::make_shared<SitesArgs>();
-  auto command = program.subcommand("sites", "The site profiles, and where each was found");
-  command.option("NAME", args->name, "One profile, in detail");
-  command.option("--site-dir", args->site_dirs, "Folder with profiles; may be repeated")
+  auto command = program.subcommand("sites", "List the site profiles and where each was found");
+  command.option("NAME", args->name, "Show this profile in detail");
+  command.option("--site-dir", args->site_dirs, "Directory with site profiles; may be repeated")
       .existing_folder()
       .one_word_each();
   add_sites_check(command, args, context);
   add_sites_init(command, context);
   command.when_called([args, command, &context] {
     if (command.has_called_subcommand()) {
-      // What a subcommand has no place for falls to this one.
+      // A word that a subcommand does not accept ends up here.
       if (args->name.empty()) return;
-      wrong_usage(fmt::format("'{}' is one argument too many", args->name));
+      wrong_usage(fmt::format("unexpected argument '{}'", args->name));
     }
     context.run = [args, &context] {
       const auto folders = launch::site_folders(args->site_dirs, context.environment, launch::find_install());
@@ -68,10 +68,10 @@ void show_site(const config::Site& site, const Context& context) {
   };
   add("site", site.name.value);
   add("description", describe(site));
-  add("made from", site.sources.empty() ? site.path : text::join(site.sources, ", "));
+  add("built from", site.sources.empty() ? site.path : text::join(site.sources, ", "));
   add("extends", text::join(site.bases, " → "));
   add("scheduler", site.scheduler);
-  add("GPUs of a node", site.gpus ? std::to_string(site.gpus->value) : "as found on the machine");
+  add("GPUs per node", site.gpus ? std::to_string(site.gpus->value) : "detected on the machine");
   add("GPU", site.gpu ? site.gpu->value : "");
   std::vector<std::string> names;
   for (const auto& file : site.modules.source) names.push_back(file.value);

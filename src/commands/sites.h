@@ -6,7 +6,7 @@
 #include "cli/console.h"
 #include "config/site.h"
 
-/// The parts of `nlaunch sites`.
+/// Subcommands of `nlaunch sites`.
 namespace nlaunch::commands {
 
 struct SitesArgs {
@@ -14,10 +14,10 @@ struct SitesArgs {
   std::vector<std::string> site_dirs;
 };
 
-/// What comes out of a profile and those that it extends, to standard output.
+/// Prints what a profile and the profiles that it extends resolve to.
 void show_site(const config::Site& site, const cli::Context& context);
 
-/// Adds `check` and `init` to `sites`; --site-dir is that of `sites`.
+/// Adds `check` and `init` to `sites`; both use the --site-dir of `sites`.
 void add_sites_check(cli::Command sites, const std::shared_ptr<SitesArgs>& args, cli::Context& context);
 void add_sites_init(cli::Command sites, cli::Context& context);
 

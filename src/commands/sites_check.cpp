@@ -15,13 +15,13 @@ namespace nlaunch::commands {
 using namespace cli;
 namespace {
 
-/// A file of this folder is meant, whatever its name ends in.
+/// A file in the current directory is meant, whatever its extension.
 std::string as_path(const std::string& file) {
   std::error_code error;
   return !file.contains('/') && std::filesystem::exists(file, error) ? "./" + file : file;
 }
 
-/// Libraries are for the machine that runs: what is not here may be there.
+/// Libraries are for the machine of the run: what does not exist here may exist there.
 void look_for_libraries(const plan::SiteCheck& checked, const launch::Install& install,
                         const Context& context) {
   for (const auto& [name, library] : checked.libraries) {
@@ -50,9 +50,8 @@ int check(const std::string& file, const SitesArgs& args, const Context& context
 
 void add_sites_check(Command sites, const std::shared_ptr<SitesArgs>& args, Context& context) {
   auto file = std::make_shared<std::string>();
-  auto command =
-      sites.subcommand("check", "All that is wrong with a profile of your own, and what comes out of it");
-  command.option("FILE", *file, "The profile").required();
+  auto command = sites.subcommand("check", "Check a site profile, and show what it resolves to");
+  command.option("FILE", *file, "Profile to check").required();
   command.when_called([file, args, &context] {
     context.run = [file, args, &context] { return check(*file, *args, context); };
   });

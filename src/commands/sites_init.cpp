@@ -18,7 +18,7 @@ struct SitesInitArgs {
   std::string output;
 };
 
-/// A name for --site of what a machine is called.
+/// A name for --site from the name of a machine.
 std::string simple_name(std::string_view called) {
   std::string name;
   for (const char c : text::lower(called.substr(0, called.find('.')))) {
@@ -40,7 +40,7 @@ int init(const SitesInitArgs& args, const Context& context) {
   std::error_code error;
   if (std::filesystem::exists(args.output, error)) {
     context.console.say(
-        fmt::format("nlaunch sites init: '{}' is there already: remove it, or give another --output\n",
+        fmt::format("nlaunch sites init: '{}' already exists: remove it, or choose another --output\n",
                     text::printable(args.output)));
     return exit_code::usage;
   }
@@ -48,8 +48,8 @@ int init(const SitesInitArgs& args, const Context& context) {
     return context.console.error(wrote.error());
   if (!context.console.quiet) {
     const std::vector<std::string> next{"nlaunch", "sites", "check", args.output};
-    context.console.say(
-        fmt::format("read it, decide what its comments ask, then: {}\n", text::shell_join(next)));
+    context.console.say(fmt::format("review it, answer the questions in its comments, then run: {}\n",
+                                    text::shell_join(next)));
   }
   return 0;
 }
@@ -58,14 +58,14 @@ int init(const SitesInitArgs& args, const Context& context) {
 
 void add_sites_init(Command sites, Context& context) {
   auto args = std::make_shared<SitesInitArgs>();
-  auto command = sites.subcommand("init", "A profile for this machine, of what is found on it");
-  command.option("--name", args->name, "Its name (that of the cluster or the machine)")
+  auto command = sites.subcommand("init", "Generate a profile for this machine from what is detected on it");
+  command.option("--name", args->name, "Name of the profile [default: the cluster's, else the machine's]")
       .checked([](const std::string& name) {
         return simple_name(name) == name
                    ? ""
-                   : fmt::format("'{}' is no name of a profile: {} is", name, simple_name(name));
+                   : fmt::format("'{}' is not a valid profile name; use {}", name, simple_name(name));
       });
-  command.option("--output", args->output, "File to write it to, in place of the terminal");
+  command.option("--output", args->output, "Write to this file instead of standard output");
   command.when_called([args, &context] { context.run = [args, &context] { return init(*args, context); }; });
 }
 

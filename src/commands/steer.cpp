@@ -6,7 +6,7 @@
 #include "session/run_request.h"
 #include "session/run_view.h"
 
-// `nlaunch restart`, `drain` and `scale`: what a run is asked for while it goes on.
+// `nlaunch restart`, `drain` and `scale`: requests to a running run.
 namespace nlaunch::commands {
 
 using namespace cli;
@@ -21,7 +21,7 @@ struct SteerArgs {
   std::string runs_dir = "runs";
 };
 
-/// What all three have in common; `read` makes a request of what was typed, or says what is wrong with it.
+/// The common part; `read` turns the argument into a request, or returns the problem with it.
 using Read = std::expected<RunRequest, std::string> (*)(const std::string& what);
 void add(Command program, Context& context, const std::string& name, const std::string& help,
          const std::string& what, const std::string& what_help, Read read) {
@@ -29,7 +29,7 @@ void add(Command program, Context& context, const std::string& name, const std::
   auto command = program.subcommand(name, help);
   command.option("RUN", args->run, kRunHelp).required();
   command.option(what, args->what, what_help).required();
-  command.option("--runs-dir", args->runs_dir, "Where run directories are (runs)");
+  command.option("--runs-dir", args->runs_dir, "Directory that contains the runs [default: runs]");
   command.when_called([args, read, name, &context] {
     context.run = [args, read, name, &context] {
       const auto request = read(args->what);
@@ -44,29 +44,30 @@ std::expected<RunRequest, std::string> scale_of(const std::string& what) {
   const auto equals = what.find('=');
   const auto count =
       equals == std::string::npos ? std::nullopt : text::whole_number<std::uint32_t>(what.substr(equals + 1));
-  if (!count) return std::unexpected(fmt::format("'{}' is not ROLE=N", text::printable(what)));
+  if (!count) return std::unexpected(fmt::format("expected ROLE=N, got '{}'", text::printable(what)));
   return RunRequest{RunRequest::Kind::scale, what.substr(0, equals), *count};
 }
 
 void add_restart(Command program, Context& context) {
-  add(program, context, "restart", "Starts processes of a run again, with the same plan", "WHAT",
-      "A role, or one replica of it: engine, engine.3",
+  add(program, context, "restart", "Restart processes of a run, with the same plan", "WHAT",
+      "Role or replica, such as engine or engine.3",
       [](const std::string& what) -> std::expected<RunRequest, std::string> {
         return RunRequest{RunRequest::Kind::restart, what};
       });
 }
 
 void add_drain(Command program, Context& context) {
-  add(program, context, "drain", "Stops what a run has on a node and leaves it; a spare takes its place",
-      "NODE", "Name of the node, as nlaunch ps has it",
+  add(program, context, "drain",
+      "Stop what a run has on a node and leave the node; a spare node takes its place", "NODE",
+      "Name of the node, as in nlaunch ps",
       [](const std::string& what) -> std::expected<RunRequest, std::string> {
         return RunRequest{RunRequest::Kind::drain, what};
       });
 }
 
 void add_scale(Command program, Context& context) {
-  add(program, context, "scale", "Stops replicas of a role, or starts those again that were stopped so",
-      "ROLE=N", "So many of the plan's replicas are to run", scale_of);
+  add(program, context, "scale", "Stop replicas of a role, or start stopped ones again", "ROLE=N",
+      "Number of the plan's replicas that should run", scale_of);
 }
 
 const Registered<cli::CommandEntry> restart_command{{"restart", 142, add_restart}};

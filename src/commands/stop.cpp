@@ -25,7 +25,7 @@ struct StopArgs {
   bool now = false;
 };
 
-/// What a run was submitted to: the scheduler of its plan, else the first whose jobs have ids.
+/// The scheduler of a run: that of its plan, else the first one whose jobs have ids.
 const scheduler::Scheduler& scheduler_of(const RunView& view) {
   const auto plan = launch::plan_of_run(view.folder);
   if (plan && !traits_of(plan->scheduler).job_variable.empty())
@@ -35,12 +35,12 @@ const scheduler::Scheduler& scheduler_of(const RunView& view) {
   return *scheduler::find((*first)->name);
 }
 
-/// By a word to the scheduler: a job that waits is taken out of the queue, one that runs hears what Ctrl-C
-/// would say.
+/// Through the scheduler: a waiting job is removed from the queue; a running one receives the same signal as
+/// from Ctrl-C.
 int stop_job(const RunView& view, bool now, const Context& context) {
   if (view.job.empty()) {
     context.console.say(
-        fmt::format("nlaunch stop: run {} goes on on another host; stop it there\n", view.id));
+        fmt::format("nlaunch stop: run {} is running on another host; stop it there\n", view.id));
     return exit_code::internal;
   }
   const bool waits = view.pid == 0;
@@ -48,14 +48,14 @@ int stop_job(const RunView& view, bool now, const Context& context) {
   const auto how = waits ? Cancel::waiting : now ? Cancel::at_once : Cancel::politely;
   if (const auto told = scheduler_of(view).cancel(view.job, how, context.environment); !told)
     return context.console.error(told.error());
-  context.console.result(fmt::format(
-      "job {} of run {} {}\n", view.job, view.id,
-      waits ? "is taken out of the queue" : "is told to stop; nlaunch logs -f shows how it ends"));
+  context.console.result(
+      fmt::format("job {} of run {} {}\n", view.job, view.id,
+                  waits ? "was removed from the queue" : "was told to stop; watch it with nlaunch logs -f"));
   return exit_code::ok;
 }
 
-/// The pid is signalled only while it writes the events of this very run. One that is about to end has closed
-/// them already; its end is waited for.
+/// The pid is signalled only while it writes the events of this run. A process that is about to exit has
+/// already closed them; then this waits for its exit.
 Result<RunView> make_sure_of_pid(RunView view, const std::string& runs_dir) {
   constexpr int kTries = 20;
   for (int i = 0; i < kTries; ++i) {
@@ -65,14 +65,13 @@ Result<RunView> make_sure_of_pid(RunView view, const std::string& runs_dir) {
     if (!again) return again;
     view = std::move(*again);
   }
-  return failure(
-      "run.pid",
-      "run {} names pid {}, which is an nlaunch but does not write this run's events: the folder was "
-      "copied or changed, and nothing is signalled",
-      view.id, view.pid);
+  return failure("run.pid",
+                 "run {} records pid {}, which is an nlaunch but does not write this run's events: the "
+                 "directory was copied or changed, so no signal was sent",
+                 view.id, view.pid);
 }
 
-/// As Ctrl-C in its terminal: once it stops gracefully, a second time it kills.
+/// Like Ctrl-C in its terminal: the first stops it gracefully, the second kills it.
 int run_stop(const StopArgs& args, const Context& context) {
   auto view = view_run(args.runs_dir, args.run);
   if (!view) return context.console.error(view.error());
@@ -80,13 +79,13 @@ int run_stop(const StopArgs& args, const Context& context) {
   view = make_sure_of_pid(std::move(*view), args.runs_dir);
   if (!view) return context.console.error(view.error());
   if (!view->alive) {
-    context.console.result(fmt::format("run {} is not going on: {}\n", view->id, view->state));
+    context.console.result(fmt::format("run {} is not running: {}\n", view->id, view->state));
     return exit_code::ok;
   }
   if (view->elsewhere) return stop_job(*view, args.now, context);
   if (::kill(view->pid, supervise::stop_signal()) != 0 && errno != ESRCH) {
-    context.console.say(fmt::format("nlaunch stop: run {} (pid {}) cannot be reached: {}\n", view->id,
-                                    view->pid, std::strerror(errno)));
+    context.console.say(fmt::format("nlaunch stop: cannot signal run {} (pid {}): {}\n", view->id, view->pid,
+                                    std::strerror(errno)));
     return exit_code::internal;
   }
   if (args.now) ::kill(view->pid, supervise::stop_signal());
@@ -96,16 +95,16 @@ int run_stop(const StopArgs& args, const Context& context) {
     view = view_run(args.runs_dir, view->folder.string());
   }
   if (!view) return context.console.error(view.error());
-  context.console.result(fmt::format("run {} is stopped: {}\n", view->id, view->state));
+  context.console.result(fmt::format("run {} stopped: {}\n", view->id, view->state));
   return exit_code::ok;
 }
 
 void add_stop(Command program, Context& context) {
   auto args = std::make_shared<StopArgs>();
-  auto command = program.subcommand("stop", "Stops a run gracefully and waits for its end");
+  auto command = program.subcommand("stop", "Stop a run gracefully and wait until it has ended");
   command.option("RUN", args->run, kRunHelp).required();
-  command.option("--runs-dir", args->runs_dir, "Where run directories are (runs)");
-  command.flag("--now", args->now, "Kill at once, without the grace");
+  command.option("--runs-dir", args->runs_dir, "Directory that contains the runs [default: runs]");
+  command.flag("--now", args->now, "Kill immediately, without the grace period");
   command.when_called(
       [args, &context] { context.run = [args, &context] { return run_stop(*args, context); }; });
 }

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <chrono>
 #include <cstdlib>
+#include <thread>
 
 #include "base/exit_code.h"
 #include "base/text.h"
@@ -67,7 +68,10 @@ class Interaction {
         screen_.draw(report::top_screen(view, shown(), screen_.size()));
         const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
         const auto key = screen_.wait(std::max(left, std::chrono::milliseconds(0)));
-        if (!key) break;
+        if (!key) {
+          std::this_thread::sleep_until(until);  // at once, where the terminal has gone away
+          break;
+        }
         if (!take(*key, view)) return;
         // Rows that come onto the screen have to be looked at.
         looked_again = view.processes.size() > kLookAtAll;
@@ -97,14 +101,14 @@ class Interaction {
     const auto rows = report::top_order(view, choice_.filter);
     const auto last = rows.empty() ? 0 : rows.size() - 1;
     const auto page = screen_.size().height / 2;
-    auto& selected = choice_.selected;
-    selected = std::min(selected, last);
+    auto selected = std::min(choice_.selected.value_or(0), last);
     if (press.key == Key::up) selected -= std::min<std::size_t>(1, selected);
     if (press.key == Key::down) selected = std::min(selected + 1, last);
     if (press.key == Key::page_up) selected -= std::min(page, selected);
     if (press.key == Key::page_down) selected = std::min(selected + page, last);
     if (press.key == Key::first) selected = 0;
     if (press.key == Key::last) selected = last;
+    choice_.selected = selected;
     if (press.key == Key::escape) choice_.filter.clear();
     if (press.key == Key::enter && !rows.empty())
       screen_.hand_over({"/bin/sh", "-c", "exec ${PAGER:-less +G} \"$0\"",
@@ -150,7 +154,7 @@ class Interaction {
 
   LiveRun& run_;
   TerminalScreen& screen_;
-  report::TopChoice choice_;
+  report::TopChoice choice_{.selected = 0};
   Mode mode_ = Mode::keys;
 };
 

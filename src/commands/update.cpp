@@ -15,7 +15,7 @@
 #include "supervise/run_attempt.h"
 #include "sys/files.h"
 
-// `nlaunch update`: roles of a run that goes on start again with other programs or settings.
+// `nlaunch update`: restarts roles of a running run with other programs or settings.
 namespace nlaunch::commands {
 
 using namespace cli;
@@ -37,7 +37,7 @@ int update(const UpdateArgs& args, const Context& context) {
     context.console.say(fmt::format("nlaunch update: {}\n", why));
     return int{exit_code::bad_input};
   };
-  if (!view->alive) return refuse(fmt::format("run {} is not going on: {}", view->id, view->state));
+  if (!view->alive) return refuse(fmt::format("run {} is not running: {}", view->id, view->state));
   const auto before = launch::plan_of_run(view->folder);
   if (!before) return context.console.error(before.error());
   launch::MachineSource machine(launch::find_install());
@@ -47,16 +47,15 @@ int update(const UpdateArgs& args, const Context& context) {
   const auto change = plan::update_of(*before, *after);
   context.console.result(report::update_text(change, context.console.result_paint));
   if (!change.refused.empty())
-    return refuse(fmt::format("{} cannot change while the run goes on", text::join(change.refused, ", ")));
+    return refuse(fmt::format("{} cannot change during the run", text::join(change.refused, ", ")));
   if (change.roles.empty()) {
     context.console.say(
-        fmt::format("run {} has this plan already; after a change of code alone, `nlaunch "
-                    "restart {} ROLE`\n",
+        fmt::format("run {} already has this plan; if only code changed, use `nlaunch restart {} ROLE`\n",
                     view->id, view->id));
     return exit_code::ok;
   }
   if (!args.yes) {
-    context.console.say("nothing is changed yet: with --yes these roles start again\n");
+    context.console.say("nothing has changed yet: restart these roles with --yes\n");
     return exit_code::ok;
   }
   const auto text = launch::plan_text(*after);
@@ -70,11 +69,11 @@ int update(const UpdateArgs& args, const Context& context) {
 
 void add_update(Command program, Context& context) {
   auto args = std::make_shared<UpdateArgs>();
-  auto command = program.subcommand("update", "Starts roles of a run again with other programs or settings");
+  auto command = program.subcommand("update", "Restart roles of a run with other programs or settings");
   command.option("RUN", args->run, kRunHelp).required();
   add_plan_options(command, args->plan, Experiment::required);
-  command.option("--runs-dir", args->runs_dir, "Where run directories are (runs)");
-  command.flag("--yes", args->yes, "Do it; without this, only say what would change");
+  command.option("--runs-dir", args->runs_dir, "Directory that contains the runs [default: runs]");
+  command.flag("--yes", args->yes, "Apply the update; without it, only show what would change");
   command.when_called(
       [args, &context] { context.run = [args, &context] { return update(*args, context); }; });
 }

@@ -8,7 +8,7 @@
 namespace nlaunch::config {
 namespace {
 
-/// `false` takes away what stands below: a mount without a kind.
+/// `false` removes the value of the base file: a mount without a kind.
 BeakerMount read_mount(const Text& path, const Value& value) {
   constexpr std::array<std::string_view, 5> kKinds{"beaker", "weka", "host", "secret", "result"};
   BeakerMount mount{path, {}, {}, {}};
@@ -24,9 +24,9 @@ BeakerMount read_mount(const Text& path, const Value& value) {
   }
   keys.read("sub_path", mount.sub_path);
   if (value.is(Node::Kind::map) && given.size() != 1) {
-    auto& problem =
-        value.error("config.beaker-mount", fmt::format("'{}' must have one source, found {}", value.path(),
-                                                       given.empty() ? "none" : text::join(given, " and ")));
+    auto& problem = value.error("config.beaker-mount",
+                                fmt::format("'{}' must have exactly one source, found {}", value.path(),
+                                            given.empty() ? "none" : text::join(given, " and ")));
     problem.hint = "write {beaker: DATASET}, {weka: BUCKET}, {host: PATH}, {secret: NAME} or {result: TASK}";
   }
   keys.finish();

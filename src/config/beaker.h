@@ -9,18 +9,18 @@
 #include "base/units.h"
 #include "base/words.h"
 
-/// What Beaker is told, as a profile (`scheduler.beaker`) or an experiment (`beaker`) says it. Both have the
-/// same keys; which of the two holds is the plan's business.
+/// The Beaker settings of a profile (`scheduler.beaker`) or an experiment (`beaker`). Both have the same
+/// keys; the plan decides which of the two applies.
 namespace nlaunch::config {
 
 class Value;  // config/reader.h
 using Text = Located<std::string>;
 
-/// A folder of the container, and where Beaker takes it from.
+/// A directory of the container, and where Beaker gets it from.
 struct BeakerMount {
   Text path;    ///< in the container
   Text kind;    ///< beaker, weka, host, secret, result
-  Text source;  ///< its name there
+  Text source;  ///< its name in Beaker
   std::optional<Text> sub_path;
 };
 

@@ -7,7 +7,7 @@ namespace {
 
 using Kind = Node::Kind;
 
-/// An upper bound for what one rank's GPU holds, twice.
+/// An upper bound for the memory of one rank's GPU, doubled.
 constexpr std::uint64_t kMostBenchBytes = 64ULL << 30U;
 
 std::optional<std::uint64_t> read_shape(const Value& value, DataType type) {
@@ -23,15 +23,15 @@ std::optional<std::uint64_t> read_shape(const Value& value, DataType type) {
 
 void check_bytes(std::uint64_t bytes, DataType type, const Value& value) {
   if (bytes == 0) {
-    value.error("config.bench-size", fmt::format("'{}' is nothing to send", value.path())).hint =
+    value.error("config.bench-size", fmt::format("'{}' must be more than 0 bytes", value.path())).hint =
         "write size: 100MB, or shape: [1, 2160, 5120]";
   } else if (bytes > kMostBenchBytes) {
     value.error("config.bench-size",
                 fmt::format("'{}' is more than {}", value.path(), format_size(kMostBenchBytes)));
   } else if (bytes % size_of(type) != 0) {
     value.error("config.bench-size",
-                fmt::format("'{}' is {}, and an element of {} has {}", value.path(), format_size(bytes),
-                            name_of(type), format_size(size_of(type))));
+                fmt::format("'{}' is {}, not a multiple of the {} element size, {}", value.path(),
+                            format_size(bytes), name_of(type), format_size(size_of(type))));
   }
 }
 
@@ -56,7 +56,7 @@ Operation read_operation(const Value& value) {
   return operation;
 }
 
-/// A quantity with a unit that must be more than nothing.
+/// A quantity with a unit that must be greater than zero.
 void read_target(Keys& keys, const char* key, std::expected<double, std::string> (*parse)(std::string_view),
                  double& target) {
   const auto value = keys.get(key);
@@ -64,7 +64,7 @@ void read_target(Keys& keys, const char* key, std::expected<double, std::string>
   const auto read = value->parsed(parse);
   if (read && *read <= 0) {
     value->error("config.number", fmt::format("'{}' must be more than 0", value->path())).hint =
-        "leave it out where nothing is asked for";
+        "leave it out to set no target";
   }
   target = read.value_or(0);
 }

@@ -12,12 +12,11 @@ void check(const Checkpoint& checkpoint, const Value& value) {
     value.problems().error(kId, span, std::move(message)).hint = std::move(hint);
   };
   if (!checkpoint.dir && !checkpoint.saved)
-    complain(value.key_span(), "'checkpoint' does not say where checkpoints are",
-             "write {dir: FOLDER, format: transformers}, or saved: 'saved checkpoint (\\S+)'");
+    complain(value.key_span(), "'checkpoint' does not specify where checkpoints are saved",
+             "write {dir: DIR, format: transformers}, or saved: 'saved checkpoint (\\S+)'");
   const bool looks = checkpoint.format || checkpoint.folder;
   if (checkpoint.dir && !looks)
-    complain(checkpoint.dir->span,
-             "'checkpoint.dir' needs `format` or `folder`: nothing says what a checkpoint looks like",
+    complain(checkpoint.dir->span, "'checkpoint.dir' needs `format` or `folder` to recognize a checkpoint",
              "write format: transformers, or folder: 'step_(\\d+)'");
   if (checkpoint.format && checkpoint.folder)
     complain(checkpoint.folder->span, "'checkpoint' has both `format` and `folder`", "keep one of them");
@@ -25,16 +24,16 @@ void check(const Checkpoint& checkpoint, const Value& value) {
     if (!*file) continue;
     if (!checkpoint.folder)
       complain((*file)->span, "'checkpoint.complete' and 'checkpoint.tracker' need `folder`",
-               "a `format` already says how a complete checkpoint looks");
+               "`format` already defines what a complete checkpoint looks like");
     else if ((*file)->value.starts_with('/') || (*file)->value.contains(".."))
-      complain((*file)->span, fmt::format("'{}' is outside the checkpoint folder", (*file)->value),
+      complain((*file)->span, fmt::format("'{}' is outside the checkpoint directory", (*file)->value),
                "write a relative path: complete: trainer_state.json");
   }
   if (checkpoint.complete && checkpoint.tracker)
     complain(checkpoint.tracker->span, "'checkpoint' has both `complete` and `tracker`", "keep one of them");
   if (looks && !checkpoint.dir)
     complain((checkpoint.format ? checkpoint.format : checkpoint.folder)->span,
-             "'checkpoint' needs `dir`: nothing says where the folders are", "write dir: FOLDER");
+             "'checkpoint' needs `dir`, the directory that contains the checkpoints", "write dir: DIR");
 }
 
 }  // namespace

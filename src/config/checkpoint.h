@@ -5,7 +5,8 @@
 #include "base/source.h"
 #include "base/units.h"
 
-/// The `checkpoint` block of an experiment: where the learners save, and how a whole checkpoint looks.
+/// The `checkpoint` block of an experiment: where the learners save, and how to recognize a complete
+/// checkpoint.
 namespace nlaunch::config {
 
 class Value;  // config/reader.h
@@ -13,12 +14,12 @@ using Text = Located<std::string>;
 
 struct Checkpoint {
   SourceSpan span;
-  std::optional<Text> dir;       ///< each checkpoint is a folder in it
-  std::optional<Text> format;    ///< a name of plan::checkpoint_formats(), in place of the next three
-  std::optional<Text> folder;    ///< regular expression on the folder's name; its first group is the step
-  std::optional<Text> complete;  ///< a file that a complete one has
-  std::optional<Text> tracker;   ///< a file of `dir` that has the step of the newest complete one
-  std::optional<Text> saved;     ///< regular expression on a learner's line; its first group is the path
+  std::optional<Text> dir;       ///< contains one directory per checkpoint
+  std::optional<Text> format;    ///< a name of plan::checkpoint_formats(), instead of the next three
+  std::optional<Text> folder;    ///< regular expression for the directory's name; its first group is the step
+  std::optional<Text> complete;  ///< a file that exists in a complete checkpoint
+  std::optional<Text> tracker;   ///< a file in `dir` with the step of the newest complete checkpoint
+  std::optional<Text> saved;  ///< regular expression for a learner's output line; its first group is the path
   std::optional<Duration> wait;
   std::vector<Text> resume;
 };

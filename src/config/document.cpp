@@ -7,20 +7,20 @@ namespace {
 
 constexpr std::uint32_t kMostVersion = 1'000'000;
 
-/// For a version that is not ours.
+/// For an unsupported version.
 Diagnostic wrong_version(std::uint32_t number, const SourceSpan& span) {
-  Diagnostic out{Severity::error, "config.version", "there is no version 0", span, {}, ""};
+  Diagnostic out{Severity::error, "config.version", "version 0 does not exist", span, {}, ""};
   out.hint = fmt::format("write version: {}", kFileVersion);
   if (number < kFileVersion) return out;
-  out.message = fmt::format("this file asks for version {} of the format; this nlaunch ({}) knows {}", number,
+  out.message = fmt::format("this file uses version {} of the format; this nlaunch ({}) supports {}", number,
                             version(), kFileVersion);
   out.hint = fmt::format(
-      "update nlaunch, or write the file as version {} has it: `nlaunch schema` prints that", kFileVersion);
+      "update nlaunch, or write the file in version {}: `nlaunch schema` prints its schema", kFileVersion);
   return out;
 }
 
 std::optional<Diagnostic> newer(const Node& root) {
-  Problems elsewhere;  // what is no number at all is for check_version to tell
+  Problems elsewhere;  // check_version reports a value that is not a number
   const auto* node = root.find("version");
   const auto number = node ? Value(*node, "version", elsewhere).number(0, kMostVersion) : std::nullopt;
   if (!number || *number <= kFileVersion) return std::nullopt;
@@ -49,7 +49,7 @@ Result<Node> read_document(const std::shared_ptr<const SourceFile>& file, Proble
   if (!root->span) root->span = {file, 0, 0, 1};
   problems
       .error("config.document", root->span, empty ? "the file is empty" : "the file must be a map of keys")
-      .hint = "it starts with 'version: 1' and 'name: NAME'";
+      .hint = "start it with 'version: 1' and 'name: NAME'";
   return std::unexpected(problems.take());
 }
 

@@ -17,8 +17,8 @@ bool is_block_key(std::string_view key) {
   return std::ranges::find(kBlockKeys, key) != kBlockKeys.end();
 }
 
-/// Adds the operations of an environment block, in the order in which they act: what a block unsets it may
-/// set anew.
+/// Adds the operations of an environment block in the order in which they apply: a block can set a variable
+/// again after unsetting it.
 class EnvReader {
  public:
   EnvReader(EnvBlock& out, const std::vector<std::string>* libraries, ProcessTraits of)
@@ -39,8 +39,8 @@ class EnvReader {
     for (const auto& [name, value] : values.entries()) {
       if (!check_variable_name(name, value.problems()) || !may_be_set(name, value.problems())) continue;
       if (value.is(Node::Kind::map) && is_block_key(name.value)) {
-        value.wrong_type("a text").hint =
-            fmt::format("an env with '{}' holds nothing but {}", name.value, kBlockKeyList);
+        value.wrong_type("a string").hint =
+            fmt::format("an env with '{}' allows only {}", name.value, kBlockKeyList);
       } else if (auto text = value.text()) {
         out_.push_back({kind, name, {std::move(*text), value.span()}, when});
       }
@@ -83,12 +83,12 @@ class EnvReader {
       if (const auto range = keys.get(name)->parsed(VersionRange::parse)) when.library.emplace(name, *range);
     }
     if (libraries_ != nullptr) {
-      for (const auto& name : *libraries_) std::ignore = keys.get(name);  // so that hints know it
+      for (const auto& name : *libraries_) std::ignore = keys.get(name);  // so that hints know them
     }
     return when;
   }
 
-  /// Where the libraries are not known, a name that is nearly one of the keys is a misspelling.
+  /// If the libraries are not known, a name that is close to one of the keys is a typo.
   [[nodiscard]] bool may_be_library(const std::string& name, const std::vector<std::string>& known) const {
     if (libraries_ != nullptr) return std::ranges::find(*libraries_, name) != libraries_->end();
     return !text::nearest(name, known) &&
@@ -170,9 +170,8 @@ bool is_variable_name(std::string_view name) {
 
 bool check_variable_name(const Text& name, Problems& problems) {
   if (is_variable_name(name.value)) return true;
-  problems
-      .error("config.env-name", name.span, fmt::format("'{}' cannot be the name of a variable", name.value))
-      .hint = "letters, digits and _, not starting with a digit";
+  problems.error("config.env-name", name.span, fmt::format("'{}' is not a valid variable name", name.value))
+      .hint = "use letters, digits and _, not starting with a digit";
   return false;
 }
 

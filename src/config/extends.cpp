@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 using Path = std::vector<std::string>;
 
-/// Each of a row stands for the others: of a role, and of the experiment itself.
+/// The keys in a row replace each other: in a role, and in the experiment itself.
 using Choice = std::array<std::string_view, 3>;
 constexpr std::array<Choice, 3> kOneOfRole{
     {{"count", "per_node", "per"}, {"replica", "per_node", "per"}, {"command", "spawned_by", ""}}};
@@ -25,7 +25,7 @@ bool is_role(const Path& path) {
   return path.size() == 2 && path[0] == "roles";
 }
 
-/// The environment of all roles, or of one.
+/// The environment of all roles, or of one role.
 bool is_env(const Path& path) {
   return !path.empty() && path.back() == "env" &&
          (path.size() == 1 || (path.size() == 3 && path[0] == "roles"));
@@ -39,7 +39,7 @@ bool is_in_env(Path path) {
   return false;
 }
 
-/// Half of one with half of another would be neither.
+/// Values that are replaced as a whole: half of one with half of another would make no sense.
 bool is_whole(const Path& path) {
   const bool named = path.size() == 2 && (path[0] == "overlays" || path[0] == "secrets");
   return named ||
@@ -97,27 +97,26 @@ class Merger {
     if (list == nullptr || list->kind != Node::Kind::sequence || entry.value.kind != Node::Kind::sequence) {
       problems_
           .error("config.extends", entry.key.span,
-                 fmt::format("'{}' adds to the list '{}' of the file that this one extends, {}",
-                             entry.key.value, name,
-                             list == nullptr                      ? "which has none"
-                             : list->kind != Node::Kind::sequence ? "where it is no list"
-                                                                  : "and is no list itself"))
+                 fmt::format("'{}' appends to the list '{}' of the extended file, {}", entry.key.value, name,
+                             list == nullptr                      ? "which does not have it"
+                             : list->kind != Node::Kind::sequence ? "where it is not a list"
+                                                                  : "but is not a list itself"))
           .hint = fmt::format("write {}: [...]", list == nullptr ? name : entry.key.value);
       return;
     }
     list->items.insert(list->items.end(), entry.value.items.begin(), entry.value.items.end());
   }
 
-  /// `env: {A: 1}` and `env: {set: {A: 1}}` say the same: where the two differ, the plain one becomes a
-  /// block.
+  /// `env: {A: 1}` and `env: {set: {A: 1}}` mean the same: if the two files use different forms, the plain
+  /// one is converted to a block.
   static void match_forms(Node& base, Node& over) {
     const bool base_plain = is_plain_env(base);
     if (base_plain == is_plain_env(over)) return;
     as_block(base_plain ? base : over);
   }
 
-  /// In a block, names are unset first: what the upper file sets or unsets is nothing that the lower one
-  /// says.
+  /// A block unsets names first: for names that the extending file sets or unsets, the operations of the base
+  /// are dropped.
   static void forget_what_is_set_anew(Node& base, const Node& over) {
     if (is_plain_env(base)) return;
     std::vector<std::string> names;
@@ -185,7 +184,7 @@ const Node* base_of(const Node& root) {
 }
 
 void report_no_file(const Node& named, const std::string& path, Problems& problems) {
-  auto& problem = problems.error("config.extends", named.span, fmt::format("there is no file '{}'", path));
+  auto& problem = problems.error("config.extends", named.span, fmt::format("file '{}' not found", path));
   std::vector<std::string> beside;
   std::error_code error;
   const auto folder = "." / fs::path(path).parent_path();
@@ -193,7 +192,7 @@ void report_no_file(const Node& named, const std::string& path, Problems& proble
     if (at->path().extension() == ".yaml") beside.push_back(at->path().filename().string());
   }
   problem.hint = suggest(fs::path(path).filename().string(), beside);
-  if (problem.hint.empty()) problem.hint = "a path is relative to the file that has it";
+  if (problem.hint.empty()) problem.hint = "paths are relative to the file that contains them";
 }
 
 void report_circle(const std::vector<Layer>& layers, std::size_t first, const Node& named,
@@ -203,11 +202,11 @@ void report_circle(const std::vector<Layer>& layers, std::size_t first, const No
   names.push_back(names.front());
   problems
       .error("config.extends", named.span,
-             fmt::format("files extend each other in a circle: {}", text::join(names, " → ")))
+             fmt::format("files extend each other in a cycle: {}", text::join(names, " → ")))
       .hint = "remove one 'extends'";
 }
 
-/// The file that `layers.back()` extends; empty where that is none, or not to be had.
+/// The file that `layers.back()` extends; empty if there is none, or if it cannot be read.
 std::string next_path(const std::vector<Layer>& layers, Problems& problems) {
   const auto* named = base_of(layers.back().root);
   if (named == nullptr) return "";
@@ -243,7 +242,7 @@ Result<Node> read_extended(const std::string& path, std::vector<std::string>& fi
     layers.push_back({below, std::move(*root)});
     files.insert(files.begin(), fs::absolute(below).lexically_normal());
   }
-  // Without what is below nothing can be said of the rest.
+  // Without the base file, the rest cannot be checked.
   if (problems.count() > before && base_of(layers.back().root) != nullptr)
     return std::unexpected(problems.take());
   Node merged = std::move(layers.back().root);

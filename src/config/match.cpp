@@ -32,9 +32,9 @@ Diagnostics ambiguous(const std::vector<Candidate>& candidates) {
   for (const auto& candidate : candidates) names.push_back(candidate.entry.name);
   auto& problem = problems.error(
       "site.ambiguous", candidates[0].match,
-      fmt::format("{} site profiles fit this machine: {}", names.size(), text::join(names, ", ")));
+      fmt::format("{} site profiles match this machine: {}", names.size(), text::join(names, ", ")));
   for (std::size_t i = 1; i < candidates.size(); ++i) {
-    problem.notes.push_back({fmt::format("'{}' fits too", names[i]), candidates[i].match});
+    problem.notes.push_back({fmt::format("'{}' also matches", names[i]), candidates[i].match});
   }
   problem.hint = fmt::format("choose one: --site {}", names[0]);
   return problems;

@@ -6,7 +6,7 @@ namespace nlaunch::config {
 
 /// Reads `match:`.
 Match read_match(const Value& value);
-/// True when all that is given fits, and something is given.
+/// True if all given conditions match, and at least one is given.
 bool fits(const Match& match, const MatchFacts& facts);
 
 }  // namespace nlaunch::config

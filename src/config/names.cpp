@@ -8,7 +8,7 @@
 namespace nlaunch::config {
 namespace {
 
-// As launch/bind/own_environment.cpp sets them.
+// Must match what launch/bind/own_environment.cpp sets.
 constexpr std::array<std::string_view, 4> kOfAll{"LD_PRELOAD", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER",
                                                  "NLAUNCH_RUN_DIR"};
 constexpr std::array<std::string_view, 4> kOfRendezvous{"MASTER_ADDR", "MASTER_PORT", "NNODES", "NODE_RANK"};
@@ -33,7 +33,7 @@ bool is_reserved_variable(std::string_view name, ProcessTraits of) {
 }
 
 std::string reserved_reason(std::string_view name) {
-  if (name == "LD_PRELOAD") return "LD_PRELOAD is not set through an environment: use `preload:` of the role";
+  if (name == "LD_PRELOAD") return "LD_PRELOAD cannot be set in an environment: use the role's `preload:`";
   return fmt::format("{} is set by nlaunch for each process", name);
 }
 

@@ -7,11 +7,11 @@
 
 namespace nlaunch::config {
 
-/// Turns byte offsets of a text into places of the source that it came from.
+/// Converts byte offsets of a text to locations in its source.
 class Places {
  public:
   explicit Places(std::shared_ptr<const SourceFile> file);
-  /// `value` outlives this.
+  /// `value` must outlive this.
   explicit Places(const Text& value);
 
   [[nodiscard]] std::string_view text() const { return text_; }
@@ -21,8 +21,9 @@ class Places {
   std::string_view text_;
   const Text* value_ = nullptr;
   std::shared_ptr<const SourceFile> file_;
-  std::vector<std::size_t> lines_;  ///< where each starts
-  // Columns are counted on from the last place asked for: a line of a megabyte would cost its square.
+  std::vector<std::size_t> lines_;  ///< start of each line
+  // Columns are counted from the last location queried: otherwise a line of a megabyte would take quadratic
+  // time.
   mutable std::size_t last_offset_ = 0;
   mutable std::size_t last_column_ = 1;
 };

@@ -10,7 +10,7 @@ namespace {
 constexpr std::size_t kMostPools = 64;
 constexpr std::uint32_t kMostCpus = 4096;
 
-/// `elastic: {min: 2, max: 16}`, in place of `nodes`.
+/// `elastic: {min: 2, max: 16}`, instead of `nodes`.
 void read_elastic(const Value& value, Pool& pool) {
   Keys keys(value);
   pool.elastic.emplace().span = value.span();
@@ -24,10 +24,10 @@ void read_elastic(const Value& value, Pool& pool) {
       fmt::format("'{}.min' is {}, and 'max' is {}", value.path(), min.value, pool.nodes.value));
   problem.notes.push_back({"'max' is here", pool.nodes.span});
   problem.hint =
-      "min is how many nodes are there before the run goes on to its next stage, max how many are asked for";
+      "min is the number of nodes that must join before the next stage starts, max the number to request";
 }
 
-/// How many nodes: of the run's own job, or borrowed.
+/// The number of nodes: of the run's own job, or borrowed.
 void read_nodes(Keys& keys, Pool& pool) {
   auto nodes = keys.get("nodes");
   const auto elastic = keys.get("elastic");
@@ -35,9 +35,9 @@ void read_nodes(Keys& keys, Pool& pool) {
   if (elastic) read_elastic(*elastic, pool);
   if (elastic && nodes) {
     auto& problem = nodes->problems().error("config.exclusive", nodes->key_span(),
-                                            "both 'nodes' and 'elastic' are given");
+                                            "'nodes' and 'elastic' cannot both be set");
     problem.notes.push_back({"'elastic' is here", elastic->key_span()});
-    problem.hint = "an elastic pool says how many by min and max";
+    problem.hint = "an elastic pool sets its number of nodes with min and max";
   } else if (nodes) {
     keys.number("nodes", pool.nodes, 1, kMostNodesOfARun);
   }
@@ -52,8 +52,8 @@ Pool read_pool(const Text& name, const Value& value, bool in_profile) {
     if (const auto nodes = keys.get("nodes"))
       value.problems()
           .error("config.pool", nodes->key_span(),
-                 "a profile says what a pool's nodes are like, not how many")
-          .hint = "the experiment says it: pools: {" + name.value + ": {nodes: N}}";
+                 "a profile describes a pool's nodes, not how many there are")
+          .hint = "set it in the experiment: pools: {" + name.value + ": {nodes: N}}";
     keys.pairs("directives", pool.directives);
   } else {
     read_nodes(keys, pool);
@@ -67,7 +67,7 @@ Pool read_pool(const Text& name, const Value& value, bool in_profile) {
   return pool;
 }
 
-/// A role that shares GPUs stands where its partner does.
+/// A role that shares GPUs runs where its partner does.
 void check_meet(const Role& role, const Role& partner, Problems& problems) {
   const auto is_shared = [&](const Text& pool) {
     return std::ranges::find(partner.pools, pool.value, &Text::value) != partner.pools.end();
@@ -85,14 +85,14 @@ void check_meet(const Role& role, const Role& partner, Problems& problems) {
 std::vector<Pool> read_pools(const Value& value, bool in_profile) {
   std::vector<Pool> pools;
   if (value.node().entries.size() > kMostPools) {
-    value.error("config.number", fmt::format("'{}' has {} pools, at most {} are allowed", value.path(),
+    value.error("config.number", fmt::format("'{}' has {} pools; at most {} are allowed", value.path(),
                                              value.node().entries.size(), kMostPools));
     return pools;
   }
   for (const auto& [name, item] : value.entries()) pools.push_back(read_pool(name, item, in_profile));
   std::ranges::stable_partition(pools, [](const Pool& pool) { return !pool.elastic; });
   if (value.is(Node::Kind::map) && pools.empty()) {
-    value.error("config.empty-value", fmt::format("'{}' has no pool", value.path())).hint =
+    value.error("config.empty-value", fmt::format("'{}' has no pools", value.path())).hint =
         in_profile ? "write pools: {cpu: {gpus: 0, directives: {partition: cpu}}}"
                    : "write pools: {train: {nodes: 4}, rollout: {nodes: 8}}";
   }
@@ -124,11 +124,11 @@ void check_pool_names(const std::vector<Role>& roles, const std::vector<Pool>& p
       if (known.empty()) {
         problems
             .error("config.unknown-pool", name.span,
-                   fmt::format("there is no pool '{}': the experiment has no 'pools'", name.value))
+                   fmt::format("unknown pool '{}': the experiment has no 'pools'", name.value))
             .hint = fmt::format("write pools: {{{}: {{nodes: N}}}}, or remove the key", name.value);
       } else {
-        report_unknown(problems, "config.unknown-pool", name,
-                       fmt::format("there is no pool '{}'", name.value), known);
+        report_unknown(problems, "config.unknown-pool", name, fmt::format("unknown pool '{}'", name.value),
+                       known);
       }
     }
   }

@@ -7,14 +7,14 @@
 
 namespace nlaunch::config {
 
-/// Reads `pools:`, of an experiment, or of a profile, which knows what they are like and not how many nodes
-/// are wanted. Elastic ones come last.
+/// Reads `pools:` of an experiment, or of a profile, which describes the nodes but not their number. Elastic
+/// ones come last.
 std::vector<Pool> read_pools(const Value& value, bool in_profile);
 
-/// The one of that name; nullptr where there is none.
+/// The pool with that name; nullptr if there is none.
 const Pool* find_pool(const std::vector<Pool>& pools, std::string_view name);
 
-/// The first pool that a role names which is elastic; nullptr: it names none.
+/// The first elastic pool that a role names; nullptr if it names none.
 const Text* elastic_pool_of(const Role& role, const std::vector<Pool>& pools);
 
 /// Checks the pools that roles name.

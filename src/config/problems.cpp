@@ -7,7 +7,7 @@
 namespace nlaunch::config {
 namespace {
 
-/// A message that quotes a value of a megabyte says no more than its beginning does.
+/// A message that quotes a value of a megabyte is cut, because the beginning is enough.
 std::string shorten(std::string message) {
   constexpr std::size_t kLongest = 400;
   if (message.size() <= kLongest) return message;
@@ -42,7 +42,7 @@ Diagnostics Problems::take() const {
   const auto earlier = [&](const Diagnostic& a, const Diagnostic& b) {
     return a.span.file == b.span.file && place(a) < place(b);
   };
-  // Files stay in the order in which they were read, so sort within each.
+  // Files stay in the order in which they were read, so sort only within each.
   for (auto start = sorted.begin(); start != sorted.end();) {
     const auto same = [&](const Diagnostic& d) { return d.span.file == start->span.file; };
     const auto end = std::stable_partition(start, sorted.end(), same);
@@ -51,8 +51,7 @@ Diagnostics Problems::take() const {
   }
   Diagnostics all;
   for (auto& item : sorted) all.add(std::move(item));
-  if (seen_ > kMost)
-    all.error("config.more", {}, fmt::format("{} more mistakes are not shown", seen_ - kMost));
+  if (seen_ > kMost) all.error("config.more", {}, fmt::format("{} more errors are not shown", seen_ - kMost));
   return all;
 }
 

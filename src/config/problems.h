@@ -7,21 +7,21 @@
 
 namespace nlaunch::config {
 
-/// Gathers what is wrong with a file. Only the first mistakes are kept: a file that is wrong in a thousand
-/// places is wrong in one way, and the time and memory that its errors take stay bounded.
+/// Collects the errors of a file. Only the first ones are kept: a file with a thousand errors usually has one
+/// cause, and this bounds the time and memory for its errors.
 class Problems {
  public:
   static constexpr std::size_t kMost = 50;
 
   /// The reference is valid until the next call.
   Diagnostic& error(std::string id, SourceSpan span, std::string message);
-  /// Each that is not among them yet.
+  /// Adds each diagnostic that is not in the list yet.
   void append(const Diagnostics& other);
 
   [[nodiscard]] bool any() const { return seen_ > 0; }
   [[nodiscard]] std::size_t count() const { return seen_; }
   [[nodiscard]] bool full() const { return seen_ > kMost; }
-  /// All of them by place, closed by the number of those that were not kept.
+  /// All errors sorted by location, followed by the number of errors that were not kept.
   [[nodiscard]] Diagnostics take() const;
 
  private:
@@ -30,7 +30,7 @@ class Problems {
   Diagnostic surplus_;
 };
 
-/// A hint for a name that nobody knows: the nearest of `candidates`, else all of them.
+/// A hint for an unknown name: the nearest of `candidates`, otherwise all of them.
 std::string suggest(std::string_view name, std::span<const std::string> candidates);
 
 }  // namespace nlaunch::config

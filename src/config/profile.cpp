@@ -31,7 +31,7 @@ bool is_path(const std::string& name) {
   return name.contains('/') || name.ends_with(kSuffix);
 }
 
-/// Those of one name that can be meant: a built-in profile means built-in ones, whatever folders there are.
+/// The candidates for a name: a built-in profile refers to built-in ones, whatever directories there are.
 std::vector<SiteEntry> candidates(const SiteEntry* from, std::vector<std::string> folders) {
   if (from != nullptr && from->path == kBuiltIn) {
     auto sites = list_sites({});
@@ -45,7 +45,7 @@ std::vector<SiteEntry> candidates(const SiteEntry* from, std::vector<std::string
   return list_sites(folders);
 }
 
-/// The profile of this name that `from` means, or that is asked for without one.
+/// The profile that `from` refers to by this name, or that was requested if `from` is null.
 Result<SiteEntry> find_profile(const Text& name, const SiteEntry* from,
                                const std::vector<std::string>& folders) {
   const auto own_folder = from == nullptr ? std::string() : from->folder;
@@ -64,16 +64,16 @@ Result<SiteEntry> find_profile(const Text& name, const SiteEntry* from,
   }
   Diagnostics problems;
   auto& problem =
-      problems.error("site.not-found", name.span, fmt::format("there is no site profile '{}'", name.value));
+      problems.error("site.not-found", name.span, fmt::format("site profile '{}' not found", name.value));
   problem.hint = suggest(name.value, names);
   problem.notes.push_back(
-      {folders.empty() ? "there is no folder of profiles here: --site-dir DIR or NLAUNCH_SITE_PATH names one"
-                       : fmt::format("looked in {} and among the built-in ones", text::join(folders, ", ")),
+      {folders.empty() ? "no profile directory found: set one with --site-dir DIR or NLAUNCH_SITE_PATH"
+                       : fmt::format("searched {} and the built-in profiles", text::join(folders, ", ")),
        {}});
   return std::unexpected(std::move(problems));
 }
 
-/// The place of `extends` in a profile, its name as text.
+/// The location of `extends` in a profile, with its name as text.
 std::optional<Text> base_of(const Node& root, Problems& problems) {
   const auto* node = root.find("extends");
   if (node == nullptr) return std::nullopt;
@@ -88,7 +88,7 @@ Diagnostics cycle(const ProfileChain& chain, std::size_t first, const Text& last
   Diagnostics problems;
   auto& problem =
       problems.error("site.extends-cycle", last.span,
-                     fmt::format("profiles extend each other in a circle: {}", text::join(names, " → ")));
+                     fmt::format("profiles extend each other in a cycle: {}", text::join(names, " → ")));
   for (std::size_t i = first; i + 1 < chain.size(); ++i) {
     problem.notes.push_back(
         {fmt::format("'{}' extends '{}' here", chain[i].entry.name, chain[i + 1].entry.name),
@@ -104,8 +104,8 @@ bool same_file(const SiteEntry& a, const SiteEntry& b) {
   return a.path == b.path || fs::equivalent(a.path, b.path, error);
 }
 
-/// An overlay is one thing: half of the base's with half of another would be neither, the less so as the
-/// `env` of the one may be plain and that of the other a block.
+/// An overlay is replaced as a whole: half of the base's with half of another would make no sense, also
+/// because the `env` of one can be plain and that of the other a block.
 bool is_whole(std::string_view path) {
   constexpr std::string_view kOverlays = "overlays.";
   return path.starts_with(kOverlays) && !path.substr(kOverlays.size()).contains('.');
@@ -147,12 +147,12 @@ Result<Node> read_profile(const SiteEntry& entry, Problems& problems) {
   for (const auto& file : built_in_profiles()) {
     if (fs::path(file->name).stem() == entry.name) return read_document(file, problems);
   }
-  return failure("site.not-found", "there is no built-in profile '{}'", entry.name);
+  return failure("site.not-found", "built-in profile '{}' not found", entry.name);
 }
 
 Result<ProfileChain> read_profiles(const std::string& name_or_path, const std::vector<std::string>& folders,
                                    const std::vector<Setting>& settings, Problems& problems) {
-  ProfileChain chain;  // the most basic last, until the end
+  ProfileChain chain;  // the most basic last, reversed at the end
   std::optional<Text> wanted = Text{name_or_path, {}};
   while (wanted) {
     const auto entry = find_profile(*wanted, chain.empty() ? nullptr : &chain.back().entry, folders);

@@ -13,7 +13,7 @@ std::string describe(const Node& node) {
     case Node::Kind::null:
       return "nothing";
     case Node::Kind::scalar:
-      return fmt::format("{}'{}'", node.plain ? "" : "the text ", node.text);
+      return fmt::format("{}'{}'", node.plain ? "" : "the string ", node.text);
     case Node::Kind::sequence:
       return "a list";
     case Node::Kind::map:
@@ -26,10 +26,10 @@ bool is_digits(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-/// 010 is 8 to some readers of YAML and 10 to others: nobody should have to know.
+/// Some YAML parsers read 010 as 8, others as 10, so it is rejected.
 std::string leading_zero_hint(const std::string& text) {
   const auto first = text.find_first_not_of('0');
-  return fmt::format("write {}: with a leading zero some programs read it as octal",
+  return fmt::format("write {}: some programs read a leading zero as octal",
                      first == std::string::npos ? "0" : text.substr(first));
 }
 
@@ -50,10 +50,10 @@ Diagnostic& Value::wrong_type(std::string_view wanted) const {
 
 std::optional<std::string> Value::text() const {
   if (is(Node::Kind::scalar)) return node_->text;
-  auto& problem = wrong_type("a text");
-  // The file has a line for it, the command line has a shell's quotes.
+  auto& problem = wrong_type("a string");
+  // In a file, the source line shows the problem; on the command line, the shell removes quotes.
   if (is(Node::Kind::null) && span().file->name == "--set") {
-    problem.hint = fmt::format("an empty text is --set \"{}=''\"", path_);
+    problem.hint = fmt::format("to set an empty string: --set \"{}=''\"", path_);
   }
   return std::nullopt;
 }
@@ -62,7 +62,7 @@ std::optional<std::uint32_t> Value::number(std::uint32_t least, std::uint32_t mo
   const auto& text = node_->text;
   if (!is(Node::Kind::scalar) || !node_->plain || !is_digits(text)) {
     auto& problem = wrong_type("a whole number");
-    if (is(Node::Kind::scalar) && is_digits(text)) problem.hint = "leave out the quotes";
+    if (is(Node::Kind::scalar) && is_digits(text)) problem.hint = "remove the quotes";
     return std::nullopt;
   }
   if (text.size() > 1 && text[0] == '0') {

@@ -12,13 +12,13 @@
 #include "config/problems.h"
 #include "config/yaml.h"
 
-/// From the tree to typed values. Every mistake goes to Problems, and reading goes on.
+/// Converts the tree to typed values. Every error goes to Problems, and reading continues.
 namespace nlaunch::config {
 
 /// A node with its path ("roles.learner.gpus"), for messages.
 class Value {
  public:
-  /// `key` is the place of the key that the value belongs to; the file itself has none.
+  /// `key` is the location of the key that the value belongs to; the file itself has none.
   Value(const Node& node, std::string path, Problems& problems, SourceSpan key = {})
       : node_(&node), path_(std::move(path)), problems_(&problems), key_(std::move(key)) {}
 
@@ -29,9 +29,9 @@ class Value {
   [[nodiscard]] Problems& problems() const { return *problems_; }
   [[nodiscard]] bool is(Node::Kind kind) const { return node_->kind == kind; }
 
-  /// Reports at this value.
+  /// Reports an error at this value.
   Diagnostic& error(std::string id, std::string message) const;
-  /// "'roles.learner.gpus' must be a whole number, found 'two'", or that there is no value.
+  /// "'roles.learner.gpus' must be a whole number, found 'two'", or that the value is missing.
   Diagnostic& wrong_type(std::string_view wanted) const;
 
   /// Any scalar, as it was written.
@@ -40,15 +40,15 @@ class Value {
   [[nodiscard]] std::optional<bool> boolean() const;
   /// One of `words`, by its index.
   [[nodiscard]] std::optional<std::size_t> choice(std::span<const std::string_view> words) const;
-  /// The result of a parser of base/units.h.
+  /// The result of a parser from base/units.h.
   template <class T>
   [[nodiscard]] std::optional<T> parsed(std::expected<T, std::string> (*parse)(std::string_view)) const;
 
-  /// The items of a list; a mistake when it is none.
+  /// The items of a list; reports an error if it is not one.
   [[nodiscard]] std::vector<Value> items() const;
-  /// The items of a list, or the one scalar.
+  /// The items of a list, or the single scalar.
   [[nodiscard]] std::vector<Value> one_or_more() const;
-  /// The entries of a map whose keys are the user's own.
+  /// The entries of a map with user-defined keys.
   [[nodiscard]] std::vector<std::pair<Text, Value>> entries() const;
   [[nodiscard]] Value child(const Entry& entry) const;
 
@@ -71,7 +71,7 @@ std::optional<T> Value::parsed(std::expected<T, std::string> (*parse)(std::strin
   return std::move(*result);
 }
 
-/// Texts, each with its place.
+/// Strings, each with its location.
 std::vector<Text> texts(const std::vector<Value>& values);
 
 namespace detail {
@@ -116,17 +116,17 @@ void store(T value, const SourceSpan& span, std::optional<Target>& target) {
 
 }  // namespace detail
 
-/// A map with known keys. Asking for a key makes it known; `finish` reports the others.
+/// A map with known keys. Reading a key makes it known; `finish` reports the others.
 class Keys {
  public:
   explicit Keys(const Value& value);
 
   /// The value of a key, or nothing.
   [[nodiscard]] std::optional<Value> get(std::string_view key);
-  /// The same; a mistake when the key is missing.
+  /// The same; reports an error if the key is missing.
   [[nodiscard]] std::optional<Value> require(std::string_view key, std::string_view example);
 
-  /// Reads a key, where it is there, into a value, a Located or an optional of one.
+  /// Reads a key, if present, into a value, a Located or an optional of one.
   template <class Target>
   void read(std::string_view key, Target& target) {
     if (const auto value = get(key)) {
@@ -141,13 +141,13 @@ class Keys {
       if (const auto result = value->number(least, most)) detail::store(*result, value->span(), target);
     }
   }
-  /// A list of texts, or one text.
+  /// A list of strings, or one string.
   void list(std::string_view key, std::vector<Text>& target);
-  /// A map from names to texts.
+  /// A map from names to strings.
   void pairs(std::string_view key, std::vector<std::pair<Text, Text>>& target);
 
   [[nodiscard]] const Value& value() const { return value_; }
-  /// The keys of the map that nobody asked for.
+  /// Reports the keys of the map that were never read.
   [[nodiscard]] std::vector<const Entry*> unknown() const;
   [[nodiscard]] const std::vector<std::string>& known() const { return known_; }
   void finish();
@@ -157,7 +157,7 @@ class Keys {
   std::vector<std::string> known_;
 };
 
-/// Reports a name that stands for nothing, with the nearest of `candidates`.
+/// Reports an unknown name, with the nearest of `candidates`.
 void report_unknown(Problems& problems, std::string id, const Text& name, std::string message,
                     std::span<const std::string> candidates);
 

@@ -45,14 +45,12 @@ void read_counts(Keys& keys, Role& role) {
     problem.hint = "keep one: count: N for the whole job, per_node: N, or per: job | node";
   }
   if (role.except && (!role.per || role.per->value != Role::Per::node)) {
-    keys.value()
-        .problems()
-        .error("config.except", role.except->span, "'except' leaves a node out of 'per: node'")
-        .hint = "write per: node, or remove 'except'";
+    keys.value().problems().error("config.except", role.except->span, "'except' needs 'per: node'").hint =
+        "write per: node, or remove 'except'";
   }
 }
 
-/// What `count` counts: units of some processes on some nodes.
+/// The unit that `count` counts: some processes on some nodes.
 void read_replica(Keys& keys, Role& role) {
   const auto value = keys.get("replica");
   if (!value) return;
@@ -62,15 +60,15 @@ void read_replica(Keys& keys, Role& role) {
   inner.number("nodes", replica.nodes, 1, kMostNodesOfARun);
   inner.number("per_node", replica.per_node, 1, kMostGpus);
   if (value->is(Node::Kind::map) && !inner.get("nodes") && !inner.get("per_node")) {
-    value->error("config.replica", fmt::format("'{}' does not say how large a replica is", value->path()))
-        .hint = "write replica: {nodes: 2}, a process on each of two nodes, or {nodes: N, per_node: M}";
+    value->error("config.replica", fmt::format("'{}' does not specify the size of a replica", value->path()))
+        .hint = "write replica: {nodes: 2} for one process on each of two nodes, or {nodes: N, per_node: M}";
   }
   inner.finish();
   role.replica = replica;
   const auto processes = std::uint64_t{replica.size()} * (role.count ? role.count->value : 1);
   if (replica.nodes.value > kMostProcesses / replica.per_node.value || processes > kMostProcesses) {
     value->error("config.number",
-                 fmt::format("'{}' makes more than {} processes of the role", value->path(), kMostProcesses));
+                 fmt::format("'{}' gives the role more than {} processes", value->path(), kMostProcesses));
   }
   const auto refuse = [&](std::string_view key, std::string_view hint) {
     const auto other = keys.get(key);
@@ -85,11 +83,11 @@ void read_replica(Keys& keys, Role& role) {
   refuse("per_node", kCount);
   refuse("per", kCount);
   constexpr std::string_view kOwn =
-      "a replica's processes meet as its program says: ${self.replica.rank}, ${self.replica.size} and "
-      "${self.replica.host} are there for that";
+      "the processes of a replica use their program's own rendezvous: pass it ${self.replica.rank}, "
+      "${self.replica.size} and ${self.replica.host}";
   refuse("launcher", kOwn);
   if (role.rendezvous != Rendezvous::none) refuse("rendezvous", kOwn);
-  refuse("spawned_by", "the role that starts its processes decides which belong together");
+  refuse("spawned_by", "the role that starts the processes decides how they are grouped");
 }
 
 /// `keep_together: domain`, or {within: domain, nodes: 16}.
@@ -112,16 +110,16 @@ void read_keep_together(Keys& keys, Role& role) {
   };
   if (!keep.within.span) return;
   if (keep.nodes && role.replica) {
-    refuse(keep.nodes->span, "each replica is kept together, however many nodes it has",
+    refuse(keep.nodes->span, "each replica is kept together as a whole, whatever its number of nodes",
            "remove 'nodes' from 'keep_together'");
   } else if (keep.nodes && keep.within.value == Closeness::node) {
-    refuse(keep.nodes->span, fmt::format("{} nodes are not within one", keep.nodes->value),
+    refuse(keep.nodes->span, fmt::format("{} nodes cannot be within one node", keep.nodes->value),
            "write within: domain or within: switch, or remove 'nodes'");
   }
   if (keep.within.value != Closeness::node) return;
   if (role.replica && role.replica->nodes.value > 1) {
     refuse(keep.within.span,
-           fmt::format("a replica of '{}' has {} nodes", role.name.value, role.replica->nodes.value),
+           fmt::format("a replica of '{}' spans {} nodes", role.name.value, role.replica->nodes.value),
            "write keep_together: domain or switch, or make the replica smaller");
   } else if (role.per && role.per->value == Role::Per::node) {
     refuse(keep.within.span, fmt::format("'{}' has a process on every node", role.name.value),
@@ -165,7 +163,7 @@ void read_command(Keys& keys, Role& role) {
         .problems()
         .error("config.exclusive", command->key_span(),
                fmt::format("'{}' has both 'spawned_by' and 'command'", keys.value().path()))
-        .hint = "a role that another one starts has no command of its own";
+        .hint = "a role that is started by another role has no command of its own";
   } else if (command) {
     role.command = read_words(*command);
   }
@@ -175,13 +173,14 @@ void read_command(Keys& keys, Role& role) {
         .problems()
         .error("config.exclusive", wrapper->key_span(),
                fmt::format("'{}' has both 'spawned_by' and 'wrapper'", keys.value().path()))
-        .hint = "the role that starts it takes the wrapper";
+        .hint = "set the wrapper on the role that starts it";
   } else if (wrapper) {
     role.wrapper = read_words(*wrapper);
   }
 }
 
-/// A launcher starts a Python script, or a module: it takes no options of Python's own, and no other program.
+/// A launcher starts a Python script or a module: it accepts neither Python's own options nor another
+/// program.
 void check_script(const Role& role, Problems& problems) {
   if (role.command.empty()) return;
   const bool python = is_python(role.command.front().value);
@@ -193,14 +192,14 @@ void check_script(const Role& role, Problems& problems) {
   if (other || script.value == "-m" || script.value.ends_with(".py") || script.value.contains("${")) return;
   problems
       .error("config.launcher", script.span,
-             fmt::format("'{}' is no Python script for {} to start", script.value,
+             fmt::format("'{}' is not a Python script that {} can start", script.value,
                          name_of(role.launcher->value)))
       .hint =
-      "write [train.py, ...] or [-m, MODULE, ...]; --no-python among the launcher's options starts any "
-      "program";
+      "write [train.py, ...] or [-m, MODULE, ...]; to start any other program, add --no-python to the "
+      "launcher's options";
 }
 
-/// `launcher: torchrun`, or a list: its name and options of its own.
+/// `launcher: torchrun`, or a list: its name and its own options.
 void read_launcher(Keys& keys, Role& role) {
   const auto value = keys.get("launcher");
   if (!value) return;
@@ -209,8 +208,8 @@ void read_launcher(Keys& keys, Role& role) {
   if (words.front().text() == "deepspeed") {
     value
         ->error("config.launcher",
-                "'deepspeed' sets CUDA_VISIBLE_DEVICES itself, in place of what nlaunch gives a process")
-        .hint = "write launcher: torchrun, which starts DeepSpeed programs too";
+                "'deepspeed' overrides the CUDA_VISIBLE_DEVICES that nlaunch sets for a process")
+        .hint = "write launcher: torchrun, which also starts DeepSpeed programs";
     return;
   }
   const auto index = words.front().choice(kWords<Launcher>);
@@ -224,7 +223,7 @@ void read_launcher(Keys& keys, Role& role) {
       value->problems()
           .error("config.exclusive", other->key_span(),
                  fmt::format("'{}' has both 'launcher' and '{}'", keys.value().path(), key))
-          .hint = "a launcher starts the ranks of a command, which meet by torch's rendezvous";
+          .hint = "a launcher starts the ranks of a command, which use torch's rendezvous";
   }
 }
 
@@ -234,8 +233,7 @@ void read_ports(Keys& keys, Role& role) {
   for (const auto& port : role.ports) {
     check_simple_name(port, "a port", keys.value().problems());
     if (seen.insert(port.value).second) continue;
-    keys.value().problems().error("config.name", port.span,
-                                  fmt::format("the port '{}' is there twice", port.value));
+    keys.value().problems().error("config.name", port.span, fmt::format("duplicate port '{}'", port.value));
   }
 }
 
@@ -275,7 +273,7 @@ Ready read_ready(const Value& value) {
   if (value.is(Node::Kind::map) && ways.size() != 1) {
     value
         .error("config.ready", ways.empty()
-                                   ? fmt::format("'{}' does not say when the role is ready", value.path())
+                                   ? fmt::format("'{}' does not specify when the role is ready", value.path())
                                    : fmt::format("'{}' has {}", value.path(), text::join(ways, " and ")))
         .hint = "write exactly one of server, http, tcp, log, file, exec, delay";
   }
@@ -292,19 +290,19 @@ Stop read_stop(const Value& value) {
   return stop;
 }
 
-/// Keys that a role of another kind has.
+/// Rejects keys that belong to a role of another kind.
 void refuse_key(Keys& keys, const Role& role, std::string_view key, std::string_view hint) {
   const auto value = keys.get(key);
   if (!value) return;
   const auto message =
       role.kind == RoleKind::task
-          ? fmt::format("role '{}' is a task: '{}' has no meaning for it", role.name.value, key)
-          : fmt::format("'{}' is for a task, and role '{}' is of kind {}", key, role.name.value,
+          ? fmt::format("role '{}' is a task: '{}' does not apply to it", role.name.value, key)
+          : fmt::format("'{}' is for tasks, but role '{}' is of kind {}", key, role.name.value,
                         name_of(role.kind));
   value->problems().error("config.task", value->key_span(), message).hint = hint;
 }
 
-/// Exactly one of `ways` stands in the map.
+/// Checks that exactly one of `ways` is in the map.
 void check_one_way(const Value& value, std::string_view id, std::string_view what,
                    std::initializer_list<std::string_view> ways) {
   if (!value.is(Node::Kind::map)) return;
@@ -313,12 +311,13 @@ void check_one_way(const Value& value, std::string_view id, std::string_view wha
   });
   if (given == 1) return;
   value
-      .error(std::string(id), given == 0 ? fmt::format("'{}' does not say {}", value.path(), what)
-                                         : fmt::format("'{}' says in several ways {}", value.path(), what))
+      .error(std::string(id), given == 0
+                                  ? fmt::format("'{}' does not specify {}", value.path(), what)
+                                  : fmt::format("'{}' specifies more than once {}", value.path(), what))
       .hint = fmt::format("write exactly one of {}", fmt::join(ways, ", "));
 }
 
-/// A time of looks that would be too short to be meant.
+/// Rejects a period of checks that is too short to be intended.
 void check_period(const Value& value, std::string_view id, std::string_view key,
                   const std::optional<Duration>& time) {
   constexpr Duration kShortest = std::chrono::milliseconds(100);
@@ -339,7 +338,7 @@ Alive read_alive(const Value& value) {
   keys.number("failures", alive.failures, 1, kMostRestarts);
   keys.read("after", alive.after);
   check_period(value, "config.alive", "every", alive.every);
-  check_one_way(value, "config.alive", "what is asked", {"http", "tcp", "exec"});
+  check_one_way(value, "config.alive", "what to check", {"http", "tcp", "exec"});
   keys.finish();
   return alive;
 }
@@ -374,8 +373,8 @@ Throughput read_throughput(const Value& value) {
   if (value.is(Node::Kind::map) && (made.server ? any : !named))
     value
         .error("config.throughput",
-               made.server ? fmt::format("'{}' has a server, and metrics of its own", value.path())
-                           : fmt::format("'{}' does not say which metrics are looked at", value.path()))
+               made.server ? fmt::format("'{}' has both a server and its own metrics", value.path())
+                           : fmt::format("'{}' does not specify which metrics to read", value.path()))
         .hint = kHint;
   keys.finish();
   return made;
@@ -388,7 +387,8 @@ Fresh read_fresh(const Value& value) {
   keys.read("http", fresh.http);
   keys.read("log", fresh.log);
   if (fresh.log) check_regex(*fresh.log, value.problems());
-  check_one_way(value, "config.fresh", "how it shows that it has the weights", {"http", "log"});
+  check_one_way(value, "config.fresh", "how a process shows that it has the current weights",
+                {"http", "log"});
   keys.finish();
   return fresh;
 }
@@ -401,7 +401,7 @@ OnChange read_on_change(const Value& value) {
   read_signal(keys, change.signal);
   keys.read("post", change.post);
   if (const auto exec = keys.get("exec")) change.exec = read_words(*exec);
-  check_one_way(value, "config.on-change", "how it is told", {"signal", "post", "exec"});
+  check_one_way(value, "config.on-change", "how to notify a process", {"signal", "post", "exec"});
   keys.finish();
   return change;
 }
@@ -410,20 +410,20 @@ OnChange read_on_change(const Value& value) {
 void read_tolerate(const Value& value, Role& role) {
   Keys keys(value);
   std::optional<Located<std::uint32_t>> min;
-  if (keys.require("min", "min: N, how many have to be left"))
+  if (keys.require("min", "min: N, how many must remain"))
     keys.number("min", min, 0, std::numeric_limits<std::uint32_t>::max());
   keys.finish();
   if (min) role.tolerate = min->value;
   role.tolerate_span = value.span();
 }
 
-/// A task is ready when it has exited with 0, and fails the run with any other end.
+/// A task is ready when it has exited with code 0; any other exit fails the run.
 void read_task(Keys& keys, Role& role) {
-  constexpr std::string_view kEnd = "leave it out: the next stage starts when a task has exited with 0";
+  constexpr std::string_view kEnd = "remove it: the next stage starts when a task has exited with code 0";
   for (const auto* key :
        {"ready", "alive", "throughput", "fresh", "on_change", "standby", "tolerate", "ends_run", "exit"})
     refuse_key(keys, role, key, kEnd);
-  refuse_key(keys, role, "restart", "write retries: N, how often it is started again when it has failed");
+  refuse_key(keys, role, "restart", "write retries: N, the number of restarts after a failure");
   refuse_key(keys, role, "spawned_by", "a task is a command that nlaunch starts");
   role.ready.emplace();
   role.ready->span = role.name.span;
@@ -441,7 +441,7 @@ void read_ends(Keys& keys, Role& role) {
   keys.read("leave", role.leave);
   if (role.kind == RoleKind::task) return read_task(keys, role);
   refuse_key(keys, role, "timeout",
-             "write kind: task, or ready: {..., timeout: 10m} for the time until it is ready");
+             "write kind: task, or ready: {..., timeout: 10m} to limit the time until it is ready");
   refuse_key(keys, role, "retries", "write kind: task, or restart: {policy: on-failure, max: N}");
   if (const auto ready = keys.get("ready")) role.ready = read_ready(*ready);
   if (const auto alive = keys.get("alive")) role.alive = read_alive(*alive);
@@ -501,19 +501,19 @@ void check_spawner(const std::vector<Role>& roles, const Role& role, const Text&
   } else if (const auto* spawner = find_role(roles, name.value); !spawner->spawned_by.empty()) {
     auto& problem = problems.error("config.spawned-by", name.span,
                                    fmt::format("'{}' is itself started by another role", name.value));
-    problem.notes.push_back({"it says so here", spawner->spawned_by.front().span});
+    problem.notes.push_back({"it is set here", spawner->spawned_by.front().span});
     problem.hint = "name the role that nlaunch starts";
   }
 }
 
-/// What has no GPU shares none.
+/// Only roles with GPUs can share them.
 void check_has_gpus(const Role& role, const SourceSpan& span, std::string_view key, Problems& problems) {
   if (!role.whole || role.gpus.value > 0) return;
   auto& problem =
       problems.error("config.share-gpus", span,
-                     fmt::format("'{}' needs GPUs, and role '{}' has none", key, role.name.value));
-  problem.notes.push_back({"the role is here", role.name.span});
-  problem.hint = "add `gpus: N`, for each of its processes";
+                     fmt::format("'{}' needs GPUs, but role '{}' has none", key, role.name.value));
+  problem.notes.push_back({"the role is defined here", role.name.span});
+  problem.hint = "add `gpus: N`, the number for each process";
 }
 
 void check_partner(const std::vector<Role>& roles, const Role& role, const Text& name, Problems& problems) {
@@ -527,21 +527,21 @@ void check_partner(const std::vector<Role>& roles, const Role& role, const Text&
   };
   if (&partner == &role) {
     error(fmt::format("the role '{}' cannot share GPUs with itself", role.name.value)).hint =
-        "name the role that has the GPUs, or leave the key out: processes of one role have GPUs of their own";
+        "name the role that has the GPUs, or remove the key: processes of one role do not share GPUs";
   } else if (!partner.share_gpus_with.empty()) {
-    auto& problem = error(fmt::format("'{}' has no GPUs of its own: it is on those of '{}'", name.value,
+    auto& problem = error(fmt::format("'{}' has no GPUs of its own: it shares those of '{}'", name.value,
                                       partner.share_gpus_with.front().value));
-    problem.notes.push_back({"it says so here", partner.share_gpus_with.front().span});
+    problem.notes.push_back({"it is set here", partner.share_gpus_with.front().span});
     problem.hint = has(partner.share_gpus_with, role.name)
-                       ? "keep the key in one of the two"
+                       ? "keep the key in one of the two roles"
                        : fmt::format("write share_gpus_with: {}", partner.share_gpus_with.front().value);
   } else if (has(partner.spawned_by, role.name)) {
-    error(fmt::format("'{}' starts '{}', and stands before it is placed", role.name.value, name.value)).hint =
-        fmt::format("write it at '{}': share_gpus_with: {}", name.value, role.name.value);
+    error(fmt::format("'{}' starts '{}', so it is placed before it", role.name.value, name.value)).hint =
+        fmt::format("set it on '{}': share_gpus_with: {}", name.value, role.name.value);
   } else if (role.except && role.except->value == name.value) {
-    auto& problem = error(fmt::format("'{}' stays away from the node of '{}' and shares its GPUs",
+    auto& problem = error(fmt::format("'{}' cannot avoid the node of '{}' and also share its GPUs",
                                       role.name.value, name.value));
-    problem.notes.push_back({"it stays away here", role.except->span});
+    problem.notes.push_back({"it avoids the node here", role.except->span});
     problem.hint = "remove 'except' or 'share_gpus_with'";
   } else {
     check_has_gpus(partner, name.span, "share_gpus_with", problems);
@@ -560,20 +560,20 @@ void check_sharing(const std::vector<Role>& roles, const Role& role, Problems& p
 
 void check_simple_name(const Text& name, std::string_view what, Problems& problems) {
   if (is_role_name(name.value)) return;
-  problems.error("config.name", name.span, fmt::format("'{}' cannot be the name of {}", name.value, what))
-      .hint = "lower-case letters, digits, - and _, starting with a letter";
+  problems.error("config.name", name.span, fmt::format("'{}' is not a valid name for {}", name.value, what))
+      .hint = "use lower-case letters, digits, - and _, starting with a letter";
 }
 
 std::vector<Role> read_roles(const Value& value) {
   std::vector<Role> roles;
   if (value.node().entries.size() > kMostRoles) {
-    value.error("config.number", fmt::format("'roles' has {} roles, at most {} are allowed",
+    value.error("config.number", fmt::format("'roles' has {} roles; at most {} are allowed",
                                              value.node().entries.size(), kMostRoles));
     return roles;
   }
   for (const auto& [name, item] : value.entries()) roles.push_back(read_role(name, item));
   if (value.is(Node::Kind::map) && roles.empty()) {
-    value.error("config.empty-value", "'roles' has no role").hint =
+    value.error("config.empty-value", "'roles' has no roles").hint =
         "write roles: {learner: {kind: learner, ...}}";
   }
   return roles;
@@ -585,7 +585,7 @@ void check_role_names(const std::vector<Role>& roles, Problems& problems) {
     check_sharing(roles, role, problems);
     if (!role.except || !check_role(roles, *role.except, problems)) continue;
     if (role.except->value == role.name.value) {
-      problems.error("config.except", role.except->span, "a role cannot stay away from itself");
+      problems.error("config.except", role.except->span, "'except' cannot name the role itself");
     }
   }
 }
@@ -604,7 +604,7 @@ const Role* find_role(const std::vector<Role>& roles, std::string_view name) {
 
 bool check_role(const std::vector<Role>& roles, const Text& name, Problems& problems) {
   if (find_role(roles, name.value) != nullptr) return true;
-  report_unknown(problems, "config.unknown-role", name, fmt::format("there is no role '{}'", name.value),
+  report_unknown(problems, "config.unknown-role", name, fmt::format("unknown role '{}'", name.value),
                  names_of(roles));
   return false;
 }
@@ -631,13 +631,13 @@ void read_backoff(const Value& value, Restart& restart) {
   }
   Keys keys(value);
   keys.read("from", restart.backoff);
-  if (keys.require("to", "to: 5m, up to which it doubles")) keys.read("to", restart.most_backoff);
+  if (keys.require("to", "to: 5m, the longest backoff")) keys.read("to", restart.most_backoff);
   if (restart.most_backoff && *restart.most_backoff < restart.backoff)
     value
         .error("config.backoff",
-               fmt::format("'{}' goes from {} to {}", value.path(), format_duration(restart.backoff),
-                           format_duration(*restart.most_backoff)))
-        .hint = "write the longest time behind to: it doubles from one restart to the next up to there";
+               fmt::format("'{}' must increase, found {} to {}", value.path(),
+                           format_duration(restart.backoff), format_duration(*restart.most_backoff)))
+        .hint = "'to' is the longest backoff: it doubles with each restart until it reaches that";
   keys.finish();
 }
 
@@ -662,12 +662,12 @@ bool is_python(std::string_view program) {
 }
 
 bool check_regex(const Text& pattern, Problems& problems) {
-  constexpr std::size_t kLongest = 1000;  // what is longer was not meant as one
+  constexpr std::size_t kLongest = 1000;  // a longer string was not intended as a regular expression
   if (pattern.value.size() > kLongest) {
     problems
         .error("config.regex", pattern.span,
                fmt::format("a regular expression of {} bytes is too long", pattern.value.size()))
-        .hint = fmt::format("at most {}", kLongest);
+        .hint = fmt::format("at most {} bytes are allowed", kLongest);
     return false;
   }
   const RE2 compiled(pattern.value, RE2::Quiet);
@@ -675,7 +675,7 @@ bool check_regex(const Text& pattern, Problems& problems) {
   problems
       .error("config.regex", pattern.span,
              fmt::format("'{}' is not a regular expression: {}", pattern.value, compiled.error()))
-      .hint = "write \\ before a character that stands for itself, and use single quotes in YAML";
+      .hint = "put \\ before a literal special character, and use single quotes in YAML";
   return false;
 }
 
@@ -685,7 +685,7 @@ void check_group(const Text& pattern, std::string_view what, std::string_view ex
   if (!check_regex(pattern, problems) || RE2(pattern.value, RE2::Quiet).NumberOfCapturingGroups() > 0) return;
   problems
       .error("config.regex", pattern.span,
-             fmt::format("'{}' has no group: nothing says which part of it is the {}", pattern.value, what))
+             fmt::format("'{}' has no capture group for the {}", pattern.value, what))
       .hint = fmt::format("put the {} in parentheses: {}", what, example);
 }
 

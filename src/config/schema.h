@@ -3,7 +3,7 @@
 
 namespace nlaunch::config {
 
-/// The JSON schemas (draft 2020-12) of the two files, by which editors complete and check them.
+/// The JSON schemas (draft 2020-12) of the two files; editors use them for completion and validation.
 std::string_view experiment_schema();
 std::string_view site_schema();
 

@@ -5,14 +5,14 @@
 namespace nlaunch::config {
 namespace {
 
-/// The value of `key` in a map, made when it is not there.
+/// The value of `key` in a map; created if missing.
 Node& slot(Node& map, const Text& key) {
   auto* node = map.find(key.value);
   if (node == nullptr) node = &map.entries.emplace_back(Entry{key, {}}).value;
   return *node;
 }
 
-/// Makes a map of a place that holds nothing yet; reports one that holds something else.
+/// Turns an empty value into a map; reports one that contains something else.
 bool enter(Node& node, const Setting& setting, const std::string& parent, Problems& problems) {
   if (node.kind == Node::Kind::map) return true;
   if (node.kind == Node::Kind::null) {
@@ -24,8 +24,8 @@ bool enter(Node& node, const Setting& setting, const std::string& parent, Proble
   problems
       .error("config.setting", setting.path.span,
              fmt::format("cannot set '{}': '{}' is {}", setting.path.value, parent, what))
-      .hint =
-      fmt::format("set it whole: {}={}", parent, node.kind == Node::Kind::sequence ? "[A, B]" : "VALUE");
+      .hint = fmt::format("set the whole value: {}={}", parent,
+                          node.kind == Node::Kind::sequence ? "[A, B]" : "VALUE");
   return false;
 }
 
@@ -47,7 +47,7 @@ Result<Setting> parse_setting(const std::string& option, const std::string& type
   if (equals == std::string::npos) return wrong(fmt::format("'{}' has no '='", typed), length);
   for (const auto& part : text::split(path, '.')) {
     if (part.empty() || part.contains('\n'))
-      return wrong(fmt::format("'{}' is not a path of keys", path), length);
+      return wrong(fmt::format("'{}' is not a valid key path", path), length);
   }
   const auto columns = static_cast<std::uint32_t>(length);
   const auto value = typed.substr(equals + 1);
@@ -70,7 +70,7 @@ void apply_setting(Node& root, const Setting& setting, Problems& problems) {
     parent += (parent.empty() ? "" : ".") + part;
   }
   *at = std::move(*value);
-  // An empty value has no place of its own.
+  // An empty value has no location of its own.
   if (at->kind == Node::Kind::null) at->span = setting.path.span;
 }
 

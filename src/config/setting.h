@@ -3,7 +3,8 @@
 
 namespace nlaunch::config {
 
-/// Puts the value of a setting into the tree, over what stands there. Maps on the way are made.
+/// Writes the value of a setting into the tree, replacing the existing value. Missing maps on the path are
+/// created.
 void apply_setting(Node& root, const Setting& setting, Problems& problems);
 
 }  // namespace nlaunch::config

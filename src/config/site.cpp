@@ -54,12 +54,12 @@ void read_node(const Value& value, Site& site) {
   keys.finish();
 }
 
-/// One for each of a node's GPUs, which may be more of a kind of node than another has.
+/// Checks for one value per GPU of a node; pools can have nodes with fewer GPUs.
 void check_for_each_gpu(const Value& list, std::size_t count, const Site& site) {
   if (!site.gpus || count == 0 || count == site.gpus->value) return;
-  auto& problem = list.error(
-      "config.topology", fmt::format("'{}' has {}, and a node {}", list.path(), text::count(count, "value"),
-                                     text::count(site.gpus->value, "GPU")));
+  auto& problem = list.error("config.topology",
+                             fmt::format("'{}' has {}, but a node has {}", list.path(),
+                                         text::count(count, "value"), text::count(site.gpus->value, "GPU")));
   problem.notes.push_back({"'node.gpus' is here", site.gpus->span});
   problem.hint = "write one for each GPU, in PCI order";
 }
@@ -152,7 +152,7 @@ std::vector<std::string> library_names(const Site& site) {
   return names;
 }
 
-/// The environment of each file in turn: entries add up, where other keys replace.
+/// The environments of all files in turn: entries accumulate, while other keys are replaced.
 EnvBlock read_environments(const ProfileChain& chain, const std::vector<std::string>& libraries,
                            Problems& problems) {
   EnvBlock all;
@@ -171,7 +171,7 @@ void read_head(Keys& keys, const SiteEntry& entry, Site& site) {
   keys.read("name", site.name);
   keys.read("description", site.comment);
   keys.read("untried", site.untried);
-  std::ignore = keys.get("extends");  // followed when the files were read
+  std::ignore = keys.get("extends");  // already followed when the files were read
   if (const auto match = keys.get("match")) site.match = read_match(*match);
 }
 
@@ -188,7 +188,7 @@ void read_body(Keys& keys, const ProfileChain& chain, Site& site) {
   if (const auto expect = keys.get("expect")) read_expect(*expect, site);
 }
 
-/// Those for the site, without "site.".
+/// The settings for the site, without "site.".
 std::vector<Setting> site_settings(const std::vector<Setting>& settings) {
   constexpr std::string_view kPrefix = "site.";
   std::vector<Setting> own;

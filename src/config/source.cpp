@@ -7,7 +7,7 @@
 namespace nlaunch::config {
 namespace {
 
-/// The place of a byte of the file.
+/// The location of a byte of the file.
 SourceSpan place_of(const std::shared_ptr<const SourceFile>& file, std::size_t offset) {
   const std::string_view before = std::string_view(file->text).substr(0, offset);
   const auto line_start = before.rfind('\n') + 1;  // npos + 1 is 0
@@ -23,7 +23,7 @@ std::unexpected<Diagnostics> bad_byte(const std::shared_ptr<const SourceFile>& f
   return std::unexpected(std::move(problems));
 }
 
-/// What to do about a file that cannot be read.
+/// How to fix a file that cannot be read.
 Diagnostics with_hint(const Diagnostics& failed, const std::string& path) {
   Diagnostics out;
   for (auto item : failed.items()) {
@@ -32,8 +32,8 @@ Diagnostics with_hint(const Diagnostics& failed, const std::string& path) {
       std::error_code error;
       const auto size = std::filesystem::file_size(path, error);
       item.span.file = std::make_shared<const SourceFile>(SourceFile{path, ""});
-      item.message = fmt::format("the file has {} bytes, and may have {} at most", size, kMostBytes);
-      item.hint = "a YAML file of nlaunch has a few kB: is this the right one?";
+      item.message = fmt::format("the file has {} bytes; at most {} are allowed", size, kMostBytes);
+      item.hint = "an nlaunch YAML file has a few kB: is this the right file?";
     }
     out.add(std::move(item));
   }
@@ -49,7 +49,7 @@ Result<std::shared_ptr<const SourceFile>> read_source(const std::string& path) {
   const auto file = std::make_shared<const SourceFile>(SourceFile{path, std::move(*content)});
   const std::string_view all = file->text;
   if (all.starts_with("\xFF\xFE") || all.starts_with("\xFE\xFF")) {
-    return bad_byte(file, 0, "the file is UTF-16, and must be UTF-8",
+    return bad_byte(file, 0, "the file is UTF-16, but must be UTF-8",
                     fmt::format("iconv -f UTF-16 -t UTF-8 '{}'", path));
   }
   if (const auto bad = text::first_invalid_utf8(all)) {
@@ -58,7 +58,7 @@ Result<std::shared_ptr<const SourceFile>> read_source(const std::string& path) {
                     "save the file as UTF-8");
   }
   if (const auto nul = all.find('\0'); nul != std::string_view::npos) {
-    return bad_byte(file, nul, "a NUL byte has no place in YAML", "is this a binary file, or UTF-16?");
+    return bad_byte(file, nul, "YAML cannot contain a NUL byte", "is this a binary file, or UTF-16?");
   }
   return file;
 }

@@ -17,13 +17,13 @@
 namespace nlaunch::config {
 namespace {
 
-/// Ends the parse: there is no sense in going on.
+/// Stops parsing: there is no point in continuing.
 struct Stop {
   Diagnostic reason;
 };
 
-/// Builds the tree from yaml-cpp's events. It holds its own limits on depth and size, so that an alias bomb
-/// or a file of brackets is refused before it takes memory.
+/// Builds the tree from yaml-cpp's events. It enforces its own limits on depth and size, so that an alias
+/// bomb or a file of brackets is rejected before it uses much memory.
 class Builder final : public YAML::EventHandler {
  public:
   Builder(const Places& places, Problems& problems) : places_(places), problems_(problems) {}
@@ -31,14 +31,14 @@ class Builder final : public YAML::EventHandler {
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (documents_++ == 0) return;
     const bool marker = places_.text().substr(offset(mark)).starts_with("---");
-    auto message = marker ? "a second document starts here, and a file has one"
-                          : "this stands after the end of the value";
+    auto message = marker ? "a second document starts here; a file can have only one"
+                          : "unexpected text after the end of the value";
     throw Stop{{Severity::error,
                 "config.documents",
                 message,
                 places_.at(offset(mark), marker ? 3 : 1),
                 {},
-                marker ? "write each into a file of its own" : "check the indentation of this line"}};
+                marker ? "write each document to its own file" : "check the indentation of this line"}};
   }
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override;
@@ -57,7 +57,7 @@ class Builder final : public YAML::EventHandler {
   void OnMapEnd() override { close(); }
 
   [[nodiscard]] Node take() { return std::move(root_); }
-  /// The place of the innermost list or map in brackets that is still open.
+  /// The location of the innermost list or map in brackets that is still open.
   [[nodiscard]] std::optional<SourceSpan> open_bracket() const {
     for (auto level = levels_.rbegin(); level != levels_.rend(); ++level) {
       if (level->in_brackets) return level->node.span;
@@ -69,10 +69,10 @@ class Builder final : public YAML::EventHandler {
   struct Level {
     Node node;
     YAML::anchor_t anchor = 0;
-    std::size_t size = 1;  ///< values in it so far, itself included
+    std::size_t size = 1;  ///< number of values in it so far, including itself
     bool in_brackets = false;
-    std::optional<Text> key;  ///< read, its value not yet
-    bool refused = false;     ///< the key was no good: its value is dropped
+    std::optional<Text> key;  ///< already read, but its value is not
+    bool refused = false;     ///< the key was invalid: its value is dropped
     std::unordered_map<std::string, SourceSpan> seen;
   };
   struct Anchored {
@@ -107,8 +107,8 @@ void Builder::refuse_tag(const std::string& tag, std::size_t at) {
   const auto length = std::min(end, places_.text().size()) - at;
   problems_
       .error("config.tag", places_.at(at, length),
-             fmt::format("the tag '{}' means nothing here", places_.text().substr(at, length)))
-      .hint = "leave it out; quotes make a value a text";
+             fmt::format("the tag '{}' is not supported", places_.text().substr(at, length)))
+      .hint = "remove it; quotes make a value a string";
 }
 
 void Builder::count(std::size_t size, const SourceSpan& span) {
@@ -116,7 +116,7 @@ void Builder::count(std::size_t size, const SourceSpan& span) {
   if (nodes_ <= kMostNodes) return;
   throw Stop{{Severity::error,
               "config.too-large",
-              fmt::format("the file has more than {} values, aliases counted each time", kMostNodes),
+              fmt::format("the file has more than {} values, counting every use of an alias", kMostNodes),
               span,
               {},
               "an experiment has a few hundred: is this the right file?"}};
@@ -127,7 +127,7 @@ void Builder::OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) {
   const auto at = offset(mark);
   const auto length = null_word_length(places_.text().substr(std::min(at, places_.text().size())));
   const bool has_key = !levels_.empty() && levels_.back().key;
-  // The mark of a value that is not there falls on what comes next: its key says more.
+  // The mark of a missing value is at the next token: the location of its key is more helpful.
   node.span =
       length > 0 || !has_key ? places_.at(at, std::max<std::size_t>(1, length)) : levels_.back().key->span;
   add(std::move(node), anchor, 1);
@@ -138,7 +138,7 @@ void Builder::OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) {
   if (known == anchors_.end()) {
     throw Stop{{Severity::error,
                 "config.alias",
-                "an alias inside of what it stands for has no end",
+                "an alias cannot be inside the value that it refers to",
                 places_.at(offset(mark), 1),
                 {},
                 "write the value out"}};
@@ -157,15 +157,15 @@ void Builder::OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anc
                 "the quote that opens here is not closed",
                 places_.at(extent.start, 1),
                 {},
-                "close it at the end of the text"}};
+                "close it at the end of the string"}};
   }
   if (value.find('\0') != std::string::npos) {
     throw Stop{{Severity::error,
                 "config.encoding",
-                "this text holds a NUL, which would end it for every program",
+                "this string contains a NUL, which would truncate it in every program",
                 places_.at(extent.start, extent.length),
                 {},
-                "leave out the escape: no argument, variable or path can hold a NUL"}};
+                "remove the escape: arguments, variables and paths cannot contain a NUL"}};
   }
   Node node;
   node.kind = Node::Kind::scalar;
@@ -203,7 +203,7 @@ void Builder::close() {
 void Builder::add(Node node, YAML::anchor_t anchor, std::size_t size) {
   count(1, node.span);
   if (anchor != 0) {
-    count(size, node.span);  // the copy that an alias will be made from
+    count(size, node.span);  // the copy that aliases will use
     anchors_[anchor] = {node, size};
   }
   if (levels_.empty()) {
@@ -227,8 +227,8 @@ void Builder::put(Level& level, Node node) {
       level.node.entries.push_back({std::move(*level.key), std::move(node)});
     } else {
       auto& problem = problems_.error("config.duplicate-key", level.key->span,
-                                      fmt::format("the key '{}' is here a second time", level.key->value));
-      problem.notes.push_back({"it is first here", first->second});
+                                      fmt::format("duplicate key '{}'", level.key->value));
+      problem.notes.push_back({"it is first defined here", first->second});
       problem.hint = "keep one of the two";
     }
     level.key.reset();
@@ -240,8 +240,8 @@ void Builder::take_key(Level& level, Node node) {
   const bool merge_key = word && node.plain && node.text == "<<";
   level.refused = !word || merge_key;
   if (!word) {
-    problems_.error("config.key", node.span, "a key must be a word").hint =
-        "quote a text that starts with [, {, * or &";
+    problems_.error("config.key", node.span, "a key must be a string").hint =
+        "quote a string that starts with [, {, * or &";
   } else if (merge_key) {
     problems_.error("config.merge-key", node.span, "merge keys (<<) are not part of YAML 1.2").hint =
         "write the keys out, or alias each value";
@@ -255,7 +255,7 @@ Diagnostic syntax_error(const YAML::ParserException& error, const Places& places
   std::tie(found.message, found.hint) = explain_syntax(error.msg, places.text(), at);
   const auto bracket = builder.open_bracket();
   if (bracket && error.msg.find("flow not found") != std::string::npos) {
-    found.notes.push_back({"the reader gave up here", found.span});
+    found.notes.push_back({"the parser stopped here", found.span});
     found.span = *bracket;
   }
   return found;
@@ -274,7 +274,7 @@ Result<Node> parse(const Places& places, Problems& problems) {
   } catch (const YAML::ParserException& error) {
     return std::unexpected(Diagnostics(syntax_error(error, places, builder)));
   } catch (const std::exception& error) {
-    return failure("config.syntax", "the text cannot be read as YAML: {}", error.what());
+    return failure("config.syntax", "cannot parse the file as YAML: {}", error.what());
   }
 }
 

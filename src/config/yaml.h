@@ -7,7 +7,7 @@
 #include "config/experiment.h"
 #include "config/problems.h"
 
-/// YAML as a tree whose every value and every key knows its place.
+/// YAML as a tree in which every value and every key has its location.
 namespace nlaunch::config {
 
 struct Entry;
@@ -15,11 +15,11 @@ struct Entry;
 struct Node {
   enum class Kind { null, scalar, sequence, map };
   Kind kind = Kind::null;
-  std::string text;    ///< of a scalar, as it means; a number or a bool as it was written
+  std::string text;    ///< of a scalar, after unescaping; a number or a bool as it was written
   bool plain = false;  ///< a scalar without quotes
-  SourceSpan span;     ///< of an empty value: its key's
+  SourceSpan span;     ///< for an empty value: the span of its key
   std::vector<Node> items;
-  std::vector<Entry> entries;  ///< in file order, no key twice
+  std::vector<Entry> entries;  ///< in file order, without duplicate keys
 
   [[nodiscard]] const Entry* entry(std::string_view key) const;
   [[nodiscard]] const Node* find(std::string_view key) const;
@@ -31,21 +31,21 @@ struct Entry {
   Node value;
 };
 
-/// The most values that a file may hold, those that aliases repeat counted each time.
+/// The maximum number of values in a file, counting every use of an alias.
 inline constexpr std::size_t kMostNodes = 50'000;
-/// The most levels of lists and maps in each other.
+/// The maximum nesting of lists and maps.
 inline constexpr std::size_t kMostLevels = 64;
-/// The most bytes of a file that are read.
+/// The maximum size of a file, in bytes.
 inline constexpr std::uint64_t kMostBytes = 1U << 20U;
 
 /// A file of at most kMostBytes of UTF-8, without its byte order mark.
 Result<std::shared_ptr<const SourceFile>> read_source(const std::string& path);
 
-/// The one document of a source; an empty one is null. Mistakes that leave a tree to go on with (a key that
-/// is there twice) go to `problems`; a failure is a text that is no YAML, or too much of it.
+/// The single document of a source; an empty one is null. Errors that leave a usable tree (such as a
+/// duplicate key) go to `problems`; a failure means that the text is not YAML, or is too large.
 Result<Node> parse_yaml(const std::shared_ptr<const SourceFile>& file, Problems& problems);
 
-/// The same for a text that is itself a value: places are within `value`.
+/// The same for text that is itself a value: locations are within `value`.
 Result<Node> parse_yaml(const Text& value, Problems& problems);
 
 }  // namespace nlaunch::config

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::string_view kBlank = " \t\r\n";
 
-/// Steps over anchors and tags in front of a value.
+/// Skips anchors and tags in front of a value.
 std::size_t skip_properties(std::string_view text, std::size_t at) {
   while (at < text.size() && (text[at] == '&' || text[at] == '!')) {
     at = std::min(text.find_first_of(kBlank, at), text.size());
@@ -40,28 +40,27 @@ struct Complaint {
 constexpr std::array<Complaint, 17> kComplaints{{
     {"end of sequence flow not found", "the list that opens here is not closed", "close it with ]"},
     {"end of map flow not found", "the map that opens here is not closed", "close it with }"},
-    {"illegal flow end", "a bracket closes here that was never opened", "remove it, or quote the value"},
-    {"end of map not found", "this line does not fit into the map around it",
+    {"illegal flow end", "this closing bracket has no opening bracket", "remove it, or quote the value"},
+    {"end of map not found", "this line does not fit the surrounding map",
      "indent it like its neighbours, or write it as 'key: value'"},
-    {"end of sequence not found", "this line does not fit into the list around it",
+    {"end of sequence not found", "this line does not fit the surrounding list",
      "start it with '- ', or indent it"},
     {"illegal block entry", "a list cannot start here",
-     "put '-' on a line of its own below the key, or write [a, b]"},
-    {"illegal map value", "a ':' does not fit here",
-     "quote a value that holds ': ', and indent keys of one map alike"},
-    {"illegal map key", "a key does not fit here", "indent the keys of one map alike"},
-    {"unknown token", "no value can start with this character", "quote the value"},
-    {"the referenced anchor is not defined", "there is no anchor of this name above",
-     "quote a text that starts with *"},
-    {"alias not found after *", "a name is missing after '*'", "quote a text that starts with *"},
-    {"anchor not found after &", "a name is missing after '&'", "quote a text that starts with &"},
-    {"unknown escape character", "a quoted text knows no such escape",
+     "put '-' on its own line below the key, or write [a, b]"},
+    {"illegal map value", "unexpected ':'",
+     "quote a value that contains ': ', and indent the keys of a map equally"},
+    {"illegal map key", "unexpected key", "indent the keys of a map equally"},
+    {"unknown token", "a value cannot start with this character", "quote the value"},
+    {"the referenced anchor is not defined", "no anchor with this name is defined above",
+     "quote a string that starts with *"},
+    {"alias not found after *", "missing name after '*'", "quote a string that starts with *"},
+    {"anchor not found after &", "missing name after '&'", "quote a string that starts with &"},
+    {"unknown escape character", "unknown escape in a quoted string",
      "write \\\\ for a backslash, or use single quotes"},
-    {"illegal tab", "a tab cannot indent", "use spaces"},
-    {"illegal EOF in scalar", "the text ends inside of quotes", "close the quote"},
-    {"illegal document indicator in scalar", "'---' or '...' stands inside of a quoted text",
-     "close the quote"},
-    {"bad character found while scanning hex", "an escape in this text has no valid hexadecimal digits",
+    {"illegal tab", "tabs are not allowed for indentation", "use spaces"},
+    {"illegal EOF in scalar", "the file ends inside a quoted string", "close the quote"},
+    {"illegal document indicator in scalar", "'---' or '...' inside a quoted string", "close the quote"},
+    {"bad character found while scanning hex", "an escape in this string has no valid hexadecimal digits",
      "write \\\\ for a backslash, or use single quotes"},
 }};
 
@@ -97,14 +96,14 @@ std::pair<std::string, std::string> explain_syntax(std::string_view message, std
                                                    std::size_t at) {
   const auto known = std::ranges::find_if(
       kComplaints, [&](const Complaint& complaint) { return message.starts_with(complaint.of_yaml_cpp); });
-  if (known == kComplaints.end()) return {"the text is not YAML: " + std::string(message), ""};
+  if (known == kComplaints.end()) return {"the file is not valid YAML: " + std::string(message), ""};
   std::pair<std::string, std::string> found{known->message, known->hint};
   const auto line_start = at == 0 ? 0 : text.rfind('\n', at - 1) + 1;
   const auto indent = text.substr(line_start, at - line_start);
   if (indent.starts_with('\t') || text.substr(at).starts_with('\t')) {
-    found = {"a tab cannot indent", "use spaces"};
+    found = {"tabs are not allowed for indentation", "use spaces"};
   } else if (at > 0 && text.substr(at - 1).starts_with("${")) {
-    found.second = "quote a text with ${...} inside of [ ] or { }";
+    found.second = "quote a string with ${...} inside [ ] or { }";
   }
   return found;
 }

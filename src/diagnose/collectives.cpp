@@ -14,16 +14,15 @@ constexpr std::string_view kCollectives = "collectives";
 constexpr std::string_view kDesync = "collective-desync";
 constexpr std::string_view kTimeout = "collective-timeout";
 constexpr int kProven = 65;    // the reports contradict each other
-constexpr int kTimedOut = 40;  // they agree: whatever held up the others is elsewhere
-constexpr int kAbsent = 45;    // they agree, and somebody else has not reported
+constexpr int kTimedOut = 40;  // they agree: whatever blocked the others is elsewhere
+constexpr int kAbsent = 45;    // they agree, and another rank has not reported
 constexpr std::size_t kMostReports = 65536;
 
 constexpr std::string_view kSameOrder =
-    "make every rank run the same collectives in the same order, with the same sizes: look at what these "
-    "ranks do "
-    "that the others do not (evaluation, generation, saving, an early exit of a loop, uneven batches)";
+    "make every rank run the same collectives in the same order, with the same sizes: check what these ranks "
+    "do that the others do not (evaluation, generation, saving, an early exit of a loop, uneven batches)";
 constexpr std::string_view kLookThere =
-    "look at what these ranks did at that time: their own logs, stacks (py-spy dump), their nodes";
+    "check what these ranks did at that time: their own logs, stacks (py-spy dump), their nodes";
 
 std::int64_t number_or(std::string_view digits, std::int64_t fallback = -1) {
   std::int64_t value = fallback;
@@ -31,9 +30,9 @@ std::int64_t number_or(std::string_view digits, std::int64_t fallback = -1) {
   return value;
 }
 
-/// What one rank said of the collective that it waited in.
+/// What one rank reported about the collective that it waited in.
 struct Report {
-  std::int64_t seq = -1;  ///< -1: it does not say
+  std::int64_t seq = -1;  ///< -1: unknown
   std::string op;
   std::string size;
   double seconds = 0;
@@ -53,8 +52,8 @@ std::string ranks_text(const std::vector<unsigned>& ranks) {
   return fmt::format("{} {}", parts.size() == 1 ? "rank" : "ranks", listed(parts));
 }
 
-/// Ranks that wait in the same collective, the largest such group first; of two as large the one that is
-/// ahead.
+/// Ranks that wait in the same collective, the largest such group first; of equally large ones, the one that
+/// is ahead.
 std::vector<std::vector<unsigned>> groups_of(const Reports& reports) {
   std::vector<std::vector<unsigned>> groups;
   for (const auto& [rank, report] : reports) {
@@ -118,14 +117,13 @@ class Collectives : public Analysis {
     finding.count = reporters;
     finding.confidence = Confidence::unsure;
     finding.why = fmt::format(
-        "a collective ({}) did not complete in {:.0f} s. Who reports this waited for somebody else: the "
-        "report alone "
-        "names no culprit",
+        "a collective ({}) did not complete in {:.0f} s. The rank that reports this waited for another one: "
+        "the report alone does not name the culprit",
         report.collective(), report.seconds);
     finding.fix =
-        "look for the rank that did not enter it: the logs of the other ranks, nlaunch diagnose over all of "
-        "them together; "
-        "TORCH_FR_BUFFER_SIZE=2000 and TORCH_NCCL_DUMP_ON_TIMEOUT=1 tell which rank it was";
+        "find the rank that did not enter it: check the logs of the other ranks, or run nlaunch diagnose "
+        "over all of them together; TORCH_FR_BUFFER_SIZE=2000 and TORCH_NCCL_DUMP_ON_TIMEOUT=1 record which "
+        "rank it was";
     finding.source = "pytorch torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp";
     return finding;
   }
@@ -134,7 +132,7 @@ class Collectives : public Analysis {
     const auto groups = groups_of(reports);
     if (groups.size() > 1) return differing(reports, groups, world);
     if (const auto behind = lowest(reports); !behind.empty())
-      return blame(reports, world, {behind, "fewer collectives enqueued than by the others"});
+      return blame(reports, world, {behind, "enqueued fewer collectives than the others"});
     const auto absent = silent(reports, world);
     if (absent.empty()) return unsure(first(reports), reports.size());
     const bool elsewhere =
@@ -142,11 +140,11 @@ class Collectives : public Analysis {
     if (elsewhere) {
       return blame(
           reports, world,
-          {.ranks = absent, .what = "in another operation meanwhile", .confidence = Confidence::likely});
+          {.ranks = absent, .what = "in another operation at that time", .confidence = Confidence::likely});
     }
     return blame(reports, world,
                  {.ranks = absent,
-                  .what = "no report: never entered it, or had ended",
+                  .what = "no report: never entered it, or had exited",
                   .desync = false,
                   .confidence = Confidence::likely});
   }
@@ -189,7 +187,7 @@ class Collectives : public Analysis {
     return behind.size() * 2 <= reports.size() ? behind : std::vector<unsigned>{};
   }
 
-  /// Ranks that are known of and have not reported.
+  /// Known ranks that have not reported.
   static std::vector<unsigned> silent(const Reports& reports, const World& world) {
     std::vector<unsigned> absent;
     const auto look = [&](unsigned rank) {
@@ -203,11 +201,11 @@ class Collectives : public Analysis {
     return absent.size() < reports.size() || absent.size() == 1 ? absent : std::vector<unsigned>{};
   }
 
-  /// Who held up the others, and how that is known.
+  /// Which ranks blocked the others, and how that is known.
   struct Verdict {
     std::vector<unsigned> ranks;
     std::string what;
-    bool desync = true;  ///< they ran other collectives; else they did not come at all
+    bool desync = true;  ///< they ran other collectives; else they did not arrive at all
     Confidence confidence = Confidence::sure;
   };
 
@@ -235,7 +233,8 @@ class Collectives : public Analysis {
     return finding;
   }
 
-  /// The line that tells most of a rank: its own report, else where it was meanwhile, else that of a victim.
+  /// The most informative line about a rank: its own report, else where it was meanwhile, else that of a
+  /// victim.
   static Finding line_of(unsigned rank, const Reports& reports, const World& world) {
     if (const auto own = reports.find(rank); own != reports.end()) return own->second.at;
     const auto elsewhere = world.blocked_elsewhere.find(rank);
@@ -250,7 +249,7 @@ class Collectives : public Analysis {
 const Registered<AnalysisEntry> collectives_analysis{{
     .order = 10,
     .name = "collectives",
-    .title = "watchdog reports of all ranks together: who is behind, differs, or is silent",
+    .title = "watchdog reports of all ranks together: which rank is behind, differs, or is silent",
     .make = make_analysis<Collectives>,
 }};
 

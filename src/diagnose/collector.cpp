@@ -11,12 +11,12 @@ namespace {
 
 constexpr std::size_t kMostRanks = 65536;
 constexpr std::size_t kMostWhos = 256;
-constexpr std::size_t kMostFiles = 4096;  // of which the last line of a hint is kept
+constexpr std::size_t kMostFiles = 4096;  // of these the last line of a hint is kept
 
-/// What these signatures find spoils the result of a program, whatever its exit code.
+/// What these signatures match spoils the result of a program, whatever its exit code.
 constexpr std::string_view kOfTheResult = "nan.";
 
-/// A traceback shows lines of the program, below their places: "    raise ValueError(".
+/// A traceback shows lines of the program, below their locations: "    raise ValueError(".
 bool is_source_line(const Match& match) {
   static const re2::RE2 kRaise(R"re((?:^|\s)raise (?:[\w.]+\((?:[frb]*["'][^"']*)?)?$)re", re2::RE2::Latin1);
   const auto place = match.previous.find("  File \"");
@@ -26,7 +26,7 @@ bool is_source_line(const Match& match) {
          re2::RE2::PartialMatch(re2::StringPiece(match.before.data(), match.before.size()), kRaise);
 }
 
-/// NCCL does without its RAS.
+/// NCCL can do without its RAS.
 bool is_of_ras(const Match& match) {
   return match.before.find(" ras/") != std::string_view::npos;
 }
@@ -46,7 +46,7 @@ void Collector::begin(Origin whose, FileStanding standing) {
   last_who_ = {};
 }
 
-/// A line that does not say whose it is goes with the file, or with the lines just before it.
+/// A line without an origin belongs to the file, or to the lines just before it.
 void Collector::attribute(Origin& origin, LogPosition position) {
   constexpr std::uint64_t kNear = 8;
   if (origin.empty() && last_position_.file == position.file && position.line - last_position_.line <= kNear)
@@ -76,15 +76,15 @@ void Collector::on_match(const Match& found) {
   }
 }
 
-/// What a process says that came to a good end, or after the run was decided.
+/// Output of a process that succeeded, or after the run was decided.
 bool Collector::is_beyond_the_run(const Match& match) const {
   const auto& standing = standings_.at(match.position.file);
   const bool ended_well = standing.of == Standing::well && !match.signature->id.starts_with(kOfTheResult);
   return ended_well || (standing.decided_at && match.offset >= *standing.decided_at);
 }
 
-/// What is said of failures in passing. Behind an orderly end that was asked for, only what names a reason
-/// counts.
+/// Failures that are mentioned in passing. After an orderly exit was requested, only lines that give a reason
+/// count.
 bool Collector::is_aside(const Match& match) {
   note_end(match);
   if (is_source_line(match) || is_of_ras(match)) return true;
@@ -94,7 +94,8 @@ bool Collector::is_aside(const Match& match) {
   return true;
 }
 
-/// Who was asked to end, in the log of one that nlaunch has not asked yet, or that failed by itself.
+/// The process that was asked to exit, in the log of one that nlaunch has not asked yet, or that failed by
+/// itself.
 void Collector::note_end(const Match& match) {
   const auto& id = match.signature->id;
   const bool is_server = id == "end.server";
@@ -104,18 +105,18 @@ void Collector::note_end(const Match& match) {
   const auto& standing = standings_.at(match.position.file);
   if (!is_asked || has_failed_ || (standing.of != Standing::failed && !standing.decided_at)) return;
   const auto [noted, fresh] = asked_to_end_.try_emplace(match.position.file);
-  // A server that ends in good order after a part of it: it asked the part to end, and was asked itself.
+  // A server that exits normally after a part of it: it asked the part to exit, and was asked itself.
   if (fresh || (is_server && noted->second.signature == "end.part"))
     noted->second = finding_at(match, "process-terminated", id, 0);
 }
 
-/// A fallback waits for the end of its line: who knows the line better may come after it.
+/// A fallback waits for the end of its line: a signature that knows the line better may come after it.
 void Collector::weigh(const Match& match) {
   const auto& signature = *match.signature;
   const bool is_failure = signature.kind != Kind::note && signature.kind != Kind::clue;
   if (match.aside && is_failure) return;
   has_failed_ = has_failed_ || signature.kind == Kind::root || signature.kind == Kind::consequence;
-  // What NCCL tries and can do without, it tells in the same words, as INFO.
+  // NCCL logs at INFO, in the same words, what it tries and can do without.
   if (is_failure && match.before.find("NCCL INFO ") != std::string_view::npos) return;
   const bool fallback = signature.kind == Kind::fallback || signature.kind == Kind::hint;
   if (fallback_ != nullptr && fallen_.position != match.position) keep_fallback();
@@ -166,10 +167,10 @@ std::vector<Finding> Collector::analysed() const {
 void Collector::learn(const Match& match) {
   if (const auto size = text::whole_number<unsigned>(match["world"]); size && *size > 0)
     world_.size = std::max(world_.size.value_or(0), *size);
-  // The processes of a server have ranks of their own, and a process of a run has a name.
+  // The processes of a server have their own ranks, and a process of a run has a name.
   const bool of_the_file = match.origin.actor.empty() && whose_.process.empty();
   if (match.signature->id == "world.ranks" && of_the_file && whose_.rank != match.origin.rank) {
-    // A file that tells of one rank is that rank's; one that tells of several is nobody's.
+    // A file about one rank belongs to that rank; one about several belongs to none.
     const auto only = whose_is_guessed_ ? match.origin.rank : std::string();
     whose_ = {};
     whose_.rank = only;

@@ -9,27 +9,27 @@
 
 namespace nlaunch::diagnose {
 
-/// What all the lines of one signature come to.
+/// The summary of all lines of one signature.
 struct Tally {
-  Finding best;                           ///< at its first line
-  std::vector<Origin> whos;               ///< whom the lines name, each once, in the order of the lines
-  std::map<std::uint32_t, Finding> last;  ///< of a hint: at its last line in each file
+  Finding best;              ///< at its first line
+  std::vector<Origin> whos;  ///< the origins that the lines name, without duplicates, in line order
+  std::map<std::uint32_t, Finding> last;  ///< for a hint: at its last line in each file
   std::uint64_t count = 0;
 };
 
-/// What is known of a file from elsewhere.
+/// What is known about a file from elsewhere.
 struct FileStanding {
   Standing of = Standing::unknown;
   std::optional<std::uint64_t>
-      decided_at{};  ///< bytes: what stands behind them followed the decision to end the run
+      decided_at{};  ///< bytes: what is after them followed the decision to stop the run
 };
 
-/// Keeps of a stream of matches what the judgement needs, in memory that does not grow with it.
+/// Keeps what the judgement needs from a stream of matches, in memory that does not grow with the stream.
 class Collector : public Listener {
  public:
   Collector();
 
-  /// A new stream, and whom its lines are about unless they say otherwise.
+  /// A new stream, and the default origin of its lines.
   void begin(Origin whose, FileStanding standing = {});
 
   void on_match(const Match& match) override;
@@ -37,19 +37,19 @@ class Collector : public Listener {
   [[nodiscard]] std::size_t lines_wanted() const override;
 
   [[nodiscard]] const std::map<const Signature*, Tally>& tallies() const { return tallies_; }
-  /// All streams have ended.
+  /// All streams are complete.
   void finish() { keep_fallback(); }
   [[nodiscard]] std::vector<Finding> analysed() const;
   [[nodiscard]] Standing standing(std::uint32_t file) const {
     return file < standings_.size() ? standings_[file].of : Standing::unknown;
   }
-  /// Of a stopped process only what it said before the run was decided is known.
+  /// For a stopped process, only what it printed before the run was decided is known.
   [[nodiscard]] bool is_from_before(std::uint32_t file) const {
     return file < standings_.size() && standings_[file].decided_at.has_value();
   }
-  /// By file: the first line that tells that its process was asked to end before the run was decided.
+  /// By file: the first line that says that its process was asked to exit before the run was decided.
   [[nodiscard]] const std::map<std::uint32_t, Finding>& asked_to_end() const { return asked_to_end_; }
-  /// By file: the last line that tells of a good end.
+  /// By file: the last line that reports success.
   [[nodiscard]] const std::map<std::uint32_t, LogPosition>& good_ends() const { return good_ends_; }
 
  private:
@@ -67,14 +67,14 @@ class Collector : public Listener {
   std::map<std::uint32_t, LogPosition> good_ends_;
   std::map<std::uint32_t, Finding> asked_to_end_;
   World world_;
-  LogPosition known_;  ///< the last line that a signature knows
+  LogPosition known_;  ///< the last line that a signature matches
   const Signature* fallback_ = nullptr;
-  Finding fallen_;                       ///< of a line that only `fallback_` knows so far
+  Finding fallen_;                       ///< of a line that only `fallback_` matches so far
   Origin whose_;                         ///< of the file
   std::vector<FileStanding> standings_;  ///< by file, in the order of reading
-  bool is_ending_ = false;               ///< an orderly end was asked for in this file
-  bool has_failed_ = false;              ///< a failure was told of in this file
-  bool whose_is_guessed_ = false;        ///< its lines may tell
+  bool is_ending_ = false;               ///< an orderly exit was requested in this file
+  bool has_failed_ = false;              ///< a failure was reported in this file
+  bool whose_is_guessed_ = false;        ///< its lines may report
   Origin last_who_;                      ///< of the last line that said so
   LogPosition last_position_;
 };

@@ -15,7 +15,7 @@
 namespace nlaunch::diagnose {
 namespace {
 
-/// Whom a file is about, by its name: "rank3.log", "learner.0.log".
+/// The origin of a file, from its name: "rank3.log", "learner.0.log".
 Origin whose_file(const std::string& name) {
   static const re2::RE2 kRank(R"((?i)rank[-_.=]?(\d+)[^/]*$)");
   Origin origin;
@@ -24,7 +24,7 @@ Origin whose_file(const std::string& name) {
   return origin;
 }
 
-/// What the run that is read says of the process whose log this is.
+/// What the run that is read says about the process that wrote this log.
 FileStanding standing_of(const Diagnosis& diagnosis, const std::string& name) {
   if (!diagnosis.run) return {};
   const auto process = process_of_file(name);
@@ -37,7 +37,7 @@ FileStanding standing_of(const Diagnosis& diagnosis, const std::string& name) {
   return standing;
 }
 
-/// Keeps the end of a text that comes in blocks, and its last line.
+/// Keeps the end of a text that arrives in blocks, and its last line.
 class LastLine {
  public:
   void feed(std::string_view block) {
@@ -55,8 +55,8 @@ class LastLine {
   std::string end_;
 };
 
-/// A shell goes on behind a program that is not there, so its message alone is no failure. It is one where
-/// nothing comes behind it, and for certain where its process ended with the code that shells have for it.
+/// A shell continues after a program that does not exist, so its message alone is not a failure. It is one if
+/// nothing follows it, and certainly if its process exited with the code that shells use for it.
 std::optional<Confidence> proof_of(const Diagnosis& diagnosis, const Finding& missing) {
   constexpr int kNotFound = 127;
   const auto& input = diagnosis.inputs[missing.position.file];
@@ -69,9 +69,9 @@ std::optional<Confidence> proof_of(const Diagnosis& diagnosis, const Finding& mi
   return Confidence::likely;
 }
 
-/// Where nothing else is wrong, a program that is not there may still be what ended it.
+/// If there is no other problem, a program that does not exist may still be the cause.
 void confirm_missing_program(Diagnosis& diagnosis, const Collector& collected) {
-  // That the first process exited is known of every run that failed.
+  // That the first process exited is known for every failed run.
   const bool nothing_else = std::ranges::all_of(diagnosis.findings, [](const Finding& finding) {
     return finding.weight == kEndOfFirst || finding.category == "entrypoint-missing";
   });
@@ -94,7 +94,7 @@ void confirm_missing_program(Diagnosis& diagnosis, const Collector& collected) {
   diagnosis.findings.push_back(std::move(*confirmed));
 }
 
-/// What an end means that a process was not asked for by nlaunch.
+/// The meaning of an exit that nlaunch did not request.
 struct End {
   std::string_view how;  ///< the name of a signal
   std::string_view category;
@@ -102,27 +102,27 @@ struct End {
   std::string_view fix;
 };
 constexpr End kEnds[] = {
-    {"SIGKILL", "process-killed", "was killed (SIGKILL), and not by nlaunch",
-     "who kills: the kernel where memory runs out (dmesg -T | grep -i oom; the memory limit of the job), the "
-     "scheduler, a person"},
+    {"SIGKILL", "process-killed", "was killed (SIGKILL), not by nlaunch",
+     "find out what killed it: the kernel when memory ran out (dmesg -T | grep -i oom; the memory limit of "
+     "the job), the scheduler, or a person"},
     {"SIGSEGV", "segfault-native-library", "crashed in native code (SIGSEGV)",
-     "PYTHONFAULTHANDLER=1 prints where; a core dump"},
-    {"SIGBUS", "segfault-native-library", "crashed in native code (SIGBUS): often /dev/shm or a disk is full",
-     "df -h /dev/shm; PYTHONFAULTHANDLER=1 prints where"},
+     "set PYTHONFAULTHANDLER=1 to print where; check for a core dump"},
+    {"SIGBUS", "segfault-native-library",
+     "crashed in native code (SIGBUS): often because /dev/shm or a disk is full",
+     "check df -h /dev/shm; set PYTHONFAULTHANDLER=1 to print where"},
     {"SIGABRT", "aborted", "was aborted by its own native code (SIGABRT)",
-     "its last lines; PYTHONFAULTHANDLER=1 prints where"},
-    {"SIGTERM", "process-terminated", "was terminated (SIGTERM), and not by nlaunch",
-     "who sends SIGTERM: a person, the scheduler, a script of the site"},
-    {"SIGINT", "process-terminated", "was interrupted (SIGINT), and not by nlaunch",
-     "who sends SIGINT: a person, a script"},
+     "see its last lines; set PYTHONFAULTHANDLER=1 to print where"},
+    {"SIGTERM", "process-terminated", "was terminated (SIGTERM), not by nlaunch",
+     "find out what sent SIGTERM: a person, the scheduler, or a site script"},
+    {"SIGINT", "process-terminated", "was interrupted (SIGINT), not by nlaunch",
+     "find out what sent SIGINT: a person or a script"},
 };
 
 constexpr End kOutOfMemory{
     "SIGKILL", "host-oom",
     "was killed by the kernel: the node or the memory limit of the job had no memory left",
-    "more memory for the job (--mem), less in it: fewer workers of data loaders, no offload to the host, "
-    "smaller "
-    "buffers; dmesg -T on the node has the sizes"};
+    "request more memory for the job (--mem), or use less in it: fewer data loader workers, no offload to "
+    "the host, smaller buffers; dmesg -T on the node shows the sizes"};
 
 const End* end_by(std::string_view signal, const RunFolder& run) {
   if (run.out_of_memory && (signal == kOutOfMemory.how || signal.empty())) return &kOutOfMemory;
@@ -166,7 +166,7 @@ Finding end_of(Finding finding, const Origin& who, const End& end, int weight) {
   finding.fix = end.fix;
   finding.culprits = {who};
   finding.weight = weight;
-  // The count is that of the whole memory cgroup: it may have been another process of it.
+  // The count is that of the whole memory cgroup: it may have been another process in it.
   if (end.category == kOutOfMemory.category) finding.confidence = Confidence::likely;
   return finding;
 }
@@ -176,19 +176,21 @@ Finding end_of_hang(const Diagnosis& diagnosis, const KnownHang& hang) {
   auto finding = at_the_end_of(diagnosis, first.process);
   finding.category = "hang";
   finding.why = diagnosis.run->what;
-  finding.fix = "nlaunch evidence shows what each process did";
+  finding.fix = "run nlaunch evidence to see what each process did";
   if (hang.doing == "stopped") {
     finding.category = "process-stopped";
     finding.fix = fmt::format(
-        "kill -CONT {} (SIGCONT) continues it; who stops: a debugger, a person, job control of a shell",
+        "kill -CONT {} (SIGCONT) continues it; find out what stopped it: a debugger, a person, or shell job "
+        "control",
         first.pid);
   } else if (hang.doing == "uninterruptible") {
     finding.category = "process-stuck";
     finding.fix =
-        "a file server, a disk or a driver does not answer: the kernel's log of that node (dmesg -T)";
+        "a file server, disk or driver does not respond: see the kernel log of that node (dmesg -T)";
   } else if (hang.doing == "paused") {
     finding.fix =
-        "POST /resume continues it; who pauses: a weight sync that failed before it resumed, a person";
+        "POST /resume continues it; find out what paused it: a weight sync that failed before it resumed, or "
+        "a person";
   }
   for (const auto& culprit : hang.culprits) finding.culprits.push_back(origin_from(culprit));
   finding.weight = hang.sure ? kSureHang : kEndOfFirst;
@@ -196,7 +198,7 @@ Finding end_of_hang(const Diagnosis& diagnosis, const KnownHang& hang) {
   return finding;
 }
 
-/// Who was asked to end before the run was decided, by the words of its own log.
+/// The process that was asked to exit before the run was decided, according to its own log.
 std::optional<Finding> asked_to_end(const Collector& collector, const RunFolder& run) {
   if (collector.asked_to_end().empty()) return std::nullopt;
   const auto& [file, asked] = *collector.asked_to_end().begin();
@@ -211,9 +213,8 @@ Finding early_end(const Diagnosis& diagnosis, const KnownCulprit& early) {
   finding.category = "ended-early";
   finding.why = fmt::format("{} {}", early.process, early.how);
   finding.fix =
-      "was it meant to (early stopping, a limit of time or of samples)? Else its last lines; the run can go "
-      "on "
-      "from its last checkpoint";
+      "was this intended (early stopping, a limit of time or of samples)? If not, see its last lines; the "
+      "run can resume from its last checkpoint";
   finding.confidence = Confidence::unsure;
   finding.weight = kEndOfFirst;
   finding.culprits = {origin_from(early)};
@@ -222,10 +223,10 @@ Finding early_end(const Diagnosis& diagnosis, const KnownCulprit& early) {
 
 Finding end_of_child(const Diagnosis& diagnosis, const KnownCulprit& child) {
   static constexpr End kOrderly{"exited", "process-terminated",
-                                "ended in good order (exit code 0), as after a SIGTERM",
-                                "who sends SIGTERM: a person, the scheduler, a script of the site"};
-  static constexpr End kUnknown{"", "process-exited", "ended; Linux before 6.15 tells its parent alone how",
-                                "dmesg -T on that node (the OOM killer); its own words above"};
+                                "exited normally (exit code 0), as after a SIGTERM",
+                                "find out what sent SIGTERM: a person, the scheduler, or a site script"};
+  static constexpr End kUnknown{"", "process-exited", "exited; Linux before 6.15 tells only its parent how",
+                                "check dmesg -T on that node (the OOM killer), and its own output above"};
   const auto* by_signal = end_by(child.how, *diagnosis.run);
   const auto& end = by_signal != nullptr ? *by_signal : child.how.empty() ? kUnknown : kOrderly;
   auto finding = end_of(at_the_end_of(diagnosis, child.process), origin_from(child), end, kLostChild);
@@ -236,7 +237,7 @@ Finding end_of_child(const Diagnosis& diagnosis, const KnownCulprit& child) {
   return finding;
 }
 
-/// What the summary of a run knows of its end: who was killed, who held it up, who failed first.
+/// What the summary of a run knows about its end: what was killed, what blocked it, what failed first.
 std::optional<Finding> known_end(const Diagnosis& diagnosis, const Collector& collector) {
   if (!diagnosis.run || diagnosis.inputs.empty()) return std::nullopt;
   const auto& run = *diagnosis.run;
@@ -253,10 +254,10 @@ std::optional<Finding> known_end(const Diagnosis& diagnosis, const Collector& co
     return end_of(std::move(finding), origin_from(run.first_known), *end, kKilledFirst);
   finding.category = "process-exited";
   finding.why = run.what;
-  finding.fix = "its last lines say why, in words that nlaunch does not know";
+  finding.fix = "its last lines say why, in a form that nlaunch does not recognize";
   if (run.code == 0) {
     finding.category = "ended-early";
-    finding.fix = "its last lines; a role that may end while the others go on has exit: ok";
+    finding.fix = "see its last lines; a role that may exit while the others continue needs exit: ok";
   }
   finding.confidence = Confidence::unsure;
   finding.weight = kEndOfFirst;

@@ -11,15 +11,15 @@
 #include "diagnose/finding.h"
 #include "diagnose/run_folder.h"
 
-/// Logs → what went wrong, whoever wrote them: the cause first, what followed after it.
+/// Logs of any program → what went wrong: the cause first, then what followed from it.
 namespace nlaunch::diagnose {
 
 struct Options {
-  /// How long a pipe or standard input is read when it does not end; what came until then is judged.
+  /// How long a pipe or standard input that does not end is read; what came until then is judged.
   std::chrono::milliseconds patience = std::chrono::minutes(10);
-  /// Of the run directory that is read, as summary.json has it; nothing: what stands there.
+  /// For the run directory that is read, as in summary.json; nothing: what is in it.
   const nlohmann::json* summary = nullptr;
-  std::function<bool()> enough = nullptr;  ///< true once there has been enough of reading; may be nothing
+  std::function<bool()> enough = nullptr;  ///< true stops reading; may be empty
 };
 
 /// A file, or a member of an archive, that was read.
@@ -36,15 +36,15 @@ struct Diagnosis {
   std::vector<Finding> notes;
   std::vector<Input> inputs;
   Diagnostics unread;            ///< what could not be read
-  std::optional<RunFolder> run;  ///< where a run directory was read, what it says of its end
+  std::optional<RunFolder> run;  ///< if a run directory was read, what it says about its end
 
   [[nodiscard]] const std::string& file_of(const Finding& finding) const {
     return inputs[finding.position.file].name;
   }
 };
 
-/// Reads run directories of nlaunch (the logs of their last attempt), files, folders (what stands in them,
-/// sorted, links to folders left aside), archives and "-" for standard input.
+/// Reads run directories of nlaunch (the logs of their last attempt), files, directories (their contents,
+/// sorted, without links to directories), archives and "-" for standard input.
 Diagnosis diagnose(const std::vector<std::string>& paths, const Options& options);
 
 }  // namespace nlaunch::diagnose

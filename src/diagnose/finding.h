@@ -12,35 +12,35 @@ namespace nlaunch::diagnose {
 
 enum class Role {
   cause,        ///< explains the rest
-  other,        ///< a cause of its own, but not the one that explains most
+  other,        ///< a separate cause, but not the one that explains most
   consequence,  ///< what followed
-  note,         ///< no failure
+  note,         ///< not a failure
 };
 BOOST_DESCRIBE_ENUM(Role, cause, other, consequence, note)
 
 enum class Confidence { sure, likely, unsure };
 BOOST_DESCRIBE_ENUM(Confidence, sure, likely, unsure)
 
-/// One thing that went wrong, over all the lines that tell of it.
+/// One problem, over all the lines that report it.
 struct Finding {
   std::string category;   ///< the class: "cuda-oom"
   std::string signature;  ///< the id of the row, or the name of the analysis, that found it
   Role role = Role::other;
   Severity severity = Severity::error;
   int weight = 0;
-  LogPosition position;          ///< of the line that tells it best
-  std::string text;              ///< that line, cut
+  LogPosition position;          ///< of the line that reports it best
+  std::string text;              ///< that line, shortened
   std::optional<double> time;    ///< of that line
   std::vector<Origin> culprits;  ///< empty: not in this log
   std::string why;
   std::string fix;
   std::string source;
   Confidence confidence = Confidence::sure;
-  bool lasting = false;     ///< a good end of the program does not make up for it
-  std::uint64_t count = 1;  ///< lines that tell it
+  bool lasting = false;     ///< success of the program does not make up for it
+  std::uint64_t count = 1;  ///< lines that report it
 };
 
-/// True where the line of `a` was written before that of `b`, by their times or else by their places.
+/// True if the line of `a` was written before that of `b`, by their times or else by their positions.
 bool earlier(const Finding& a, const Finding& b);
 
 }  // namespace nlaunch::diagnose

@@ -27,12 +27,12 @@ class InputReader {
   }
 
  private:
-  /// Links to folders are not followed: they lead to what is read elsewhere, or around in a circle.
+  /// Links to directories are not followed: they lead to what is read elsewhere, or in a circle.
   void folder(const fs::path& folder) {
     if (auto run = read_run_folder(folder, options_.summary)) {
       unread(run->unread);
       const auto logs = run->logs;
-      diagnosis_.run = std::move(run);  // how its processes ended decides what their lines mean
+      diagnosis_.run = std::move(run);  // how its processes exited decides what their lines mean
       for (const auto& log : logs) file(log.string());
       return;
     }

@@ -10,11 +10,11 @@ namespace {
 
 using Literals = std::vector<std::string>;
 
-/// What is known of the texts that a part of a pattern matches.
+/// What is known about the texts that a part of a pattern matches.
 struct Known {
-  bool exact = false;  ///< it matches `text` alone, in any case
+  bool exact = false;  ///< it matches only `text`, in any case
   std::string text;
-  Literals required;  ///< each match holds one of them
+  Literals required;  ///< each match contains one of them
 };
 
 std::size_t shortest(const Literals& literals) {
@@ -34,7 +34,7 @@ void keep_better(Literals& best, Literals other) {
   if (is > was || (is == was && other.size() < best.size())) best = std::move(other);
 }
 
-/// Reads as much of RE2's syntax as the tables use; what it does not know promises nothing.
+/// Reads as much of RE2's syntax as the tables use; anything unknown requires no literal.
 class PatternReader {
  public:
   explicit PatternReader(std::string_view pattern) : rest_(pattern) {}
@@ -84,7 +84,7 @@ class PatternReader {
   }
 
   struct Part {
-    std::string once;  ///< stands at the beginning, before what is known of the rest
+    std::string once;  ///< at the start, before the rest is known
     Known known;
   };
 

@@ -12,47 +12,46 @@
 
 namespace nlaunch::diagnose {
 
-/// A line of what was read.
+/// A line of the input.
 struct LogPosition {
   std::uint32_t file = 0;  ///< index of the stream in the order of reading
   std::uint64_t line = 0;  ///< from 1
   auto operator<=>(const LogPosition&) const = default;
 };
 
-/// A signature that was found. The views are valid during the call that it is given to.
+/// A matched signature. The views are valid during the call that receives it.
 struct Match {
   const Signature* signature = nullptr;
   LogPosition position;
-  std::string_view line;      ///< the line, or of a long one what is near
+  std::string_view line;      ///< the line, or for a long one the surroundings
   std::string_view before;    ///< the part of it before the match
   std::uint64_t offset = 0;   ///< of the line, in the stream
-  std::string_view previous;  ///< the line before it, where that is still at hand
+  std::string_view previous;  ///< the line before it, if it is still in memory
   Level level = Level::unsaid;
-  /// Said as information or as a warning, or after an orderly end was asked for: no failure by itself.
+  /// Logged as information or as a warning, or after an orderly exit was requested: not a failure by itself.
   bool aside = false;
   std::vector<std::pair<std::string_view, std::string_view>> groups;  ///< the named ones that matched
   Origin origin;
-  std::optional<double>
-      time;  ///< seconds since 1970, where the line tells a date, in the clock that it tells
+  std::optional<double> time;  ///< seconds since 1970, if the line has a date, in that clock
 
-  /// The text of a group; empty where it did not match.
+  /// The text of a group; empty if it did not match.
   [[nodiscard]] std::string_view operator[](std::string_view group) const;
 };
 
-/// A line within a window that somebody asked for.
+/// A line within a requested window.
 struct Line {
   LogPosition position;
   std::string_view text;
 };
 
-/// What the scanner tells of what it reads.
+/// What the scanner reports about its input.
 class Listener {
  public:
   virtual ~Listener() = default;
   virtual void on_match(const Match& match) = 0;
   /// Lines that follow `on_match`, as long as `lines_wanted()` says so.
   virtual void on_line(const Line& line) = 0;
-  /// How many of the next lines are wanted; asked after each match.
+  /// How many of the next lines are wanted; called after each match.
   [[nodiscard]] virtual std::size_t lines_wanted() const = 0;
 };
 

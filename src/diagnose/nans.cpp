@@ -5,20 +5,20 @@
 
 #include "diagnose/analysis.h"
 
-/// A loss or a gradient that became NaN. Under fp16 the loss scaler skips such a step and goes on
-/// with numbers, so what counts are steps in a row up to the end of the log.
+/// A loss or a gradient that became NaN. Under fp16 the loss scaler skips such a step and continues with
+/// numbers, so only consecutive steps up to the end of the log count.
 namespace nlaunch::diagnose {
 namespace {
 
 constexpr std::string_view kNans = "nans";
-constexpr int kSureNan = 56;  // more than an exception that nobody knows
+constexpr int kSureNan = 56;  // more than an exception that no signature matches
 constexpr int kLikelyNan = 55;
-constexpr std::size_t kNanWindow = 400;     // lines behind a value in which the next one is looked for
+constexpr std::size_t kNanWindow = 400;     // lines after a value in which the next one is searched for
 constexpr std::size_t kMostSeries = 64;     // values of processes
 constexpr std::uint64_t kFewGradients = 3;  // steps: fewer are a loss scaler at work
 constexpr std::uint64_t kSureLoss = 3;
 
-/// Who says it, by the beginning of the line.
+/// The origin, from the start of the line.
 Origin speaker_of(std::string_view line) {
   constexpr std::size_t kBeginning = 60;
   return origin_of(line.substr(0, kBeginning));
@@ -30,7 +30,7 @@ struct NanSeries {
   Finding first;
   std::uint64_t last = 0;  ///< offset of the last line
   std::uint64_t steps = 0;
-  std::unique_ptr<const re2::RE2> number;  ///< finds the value where it is a number
+  std::unique_ptr<const re2::RE2> number;  ///< finds the value if it is a number
 };
 
 class Nans : public Analysis {
@@ -80,8 +80,8 @@ class Nans : public Analysis {
       finding.why = fmt::format("{} is NaN from here to the end of the log ({} time{})", key.name,
                                 series.steps, series.steps == 1 ? "" : "s");
       finding.fix =
-          "a lower learning rate, warm-up, gradient clipping, bf16 in place of fp16; go on from a checkpoint "
-          "before this step, and look at its batch";
+          "lower the learning rate, add warm-up or gradient clipping, use bf16 instead of fp16; resume from "
+          "a checkpoint before this step, and check its batch";
       all.push_back(std::move(finding));
     }
     return all;

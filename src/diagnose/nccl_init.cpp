@@ -3,7 +3,7 @@
 #include "base/text.h"
 #include "diagnose/analysis.h"
 
-/// Communicators of which not all ranks came: NCCL's `Init START` without `Init COMPLETE`.
+/// Communicators of which not all ranks arrived: NCCL's `Init START` without `Init COMPLETE`.
 namespace nlaunch::diagnose {
 namespace {
 
@@ -61,15 +61,16 @@ class NcclInit : public Analysis {
       origin.rank = missing.back();
       finding.culprits.push_back(std::move(origin));
     }
-    finding.why = fmt::format("a communicator of {} did not come up: {} of its ranks began, none completed",
-                              text::count(comm.size, "rank"), comm.started.size());
+    finding.why =
+        fmt::format("a communicator of {} did not initialize: {} of its ranks started, none completed",
+                    text::count(comm.size, "rank"), comm.started.size());
     if (!missing.empty())
       finding.why +=
           fmt::format("; {} {} not in these logs", listed(missing), missing.size() == 1 ? "is" : "are");
     finding.fix = missing.empty()
-                      ? "all ranks came: look for their network (NCCL_SOCKET_IFNAME, firewall, plugin) with "
+                      ? "all ranks arrived: check their network (NCCL_SOCKET_IFNAME, firewall, plugin) with "
                         "NCCL_DEBUG=INFO"
-                      : "read the logs of those ranks: they failed before, hang, or were not started";
+                      : "read the logs of those ranks: they failed earlier, hang, or were not started";
     finding.source = "NVIDIA/nccl src/init.cc@2.27.7";
     return finding;
   }
@@ -80,7 +81,7 @@ class NcclInit : public Analysis {
 const Registered<AnalysisEntry> nccl_init_analysis{{
     .order = 20,
     .name = "nccl-init",
-    .title = "communicators that began and did not complete, and whose ranks are missing",
+    .title = "communicators that started to initialize and did not complete, and their missing ranks",
     .make = make_analysis<NcclInit>,
 }};
 

@@ -26,7 +26,7 @@ constexpr std::array<Part, 9> kParts{{{"rank", &Origin::rank},
                                       {"process", &Origin::process},
                                       {"peer", &Origin::peer}}};
 
-/// One way to begin a line, with the parts that its groups give.
+/// One prefix of a line, with the parts that its groups give.
 struct Prefix {
   std::string_view pattern;
   std::array<std::string_view, 3> groups;
@@ -92,7 +92,7 @@ std::string Origin::str() const {
   auto out = first.empty() ? std::string() : first.front();
   if (!more.empty()) out += fmt::format(" ({})", text::join(more, ", "));
   if (peer.empty()) return out;
-  return out.empty() ? peer : fmt::format("{} (as {} saw it)", peer, out);
+  return out.empty() ? peer : fmt::format("{} (as seen by {})", peer, out);
 }
 
 std::string listed(const std::vector<std::string>& parts) {

@@ -7,8 +7,8 @@
 
 namespace nlaunch::diagnose {
 
-/// Finds many literals in one pass, whatever the case of ASCII letters. It looks at three bytes, and where no
-/// literal can end near them jumps ahead by almost the length of the shortest one (Wu and Manber, 1994).
+/// Finds many literals in one pass, ignoring the case of ASCII letters. It looks at three bytes, and if no
+/// literal can end near them it skips almost the length of the shortest one (Wu and Manber, 1994).
 class Prefilter {
  public:
   /// The literals are in lower case, and none is shorter than `kShortest`.
@@ -16,9 +16,9 @@ class Prefilter {
 
   struct Hit {
     std::size_t at;       ///< where it begins
-    std::size_t literal;  ///< its index in the list that was given
+    std::size_t literal;  ///< its index in the list given to the constructor
   };
-  /// Calls `found(Hit)` for each place where a literal stands, in the order of where its first bytes end.
+  /// Calls `found(Hit)` for each occurrence of a literal, in the order in which their first bytes end.
   template <class Found>
   void scan(std::string_view text, Found&& found) const {
     const auto* bytes = reinterpret_cast<const unsigned char*>(text.data());
@@ -52,7 +52,7 @@ class Prefilter {
   static bool stands_at(std::string_view text, std::string_view literal);
 
   std::vector<std::string> literals_;
-  std::size_t window_ = 0;                     ///< of each literal its first so many bytes are looked for
+  std::size_t window_ = 0;                     ///< of each literal, this many first bytes are searched for
   std::vector<std::uint8_t> jumps_;            ///< for each block: how far the window may move
   std::vector<std::uint32_t> firsts_, order_;  ///< for each block: the literals whose window ends in it
 };

@@ -31,7 +31,7 @@ void merge(Finding& finding, Finding other) {
   finding.count = count;
 }
 
-/// Of several descriptions of the same process one that has all their parts.
+/// Of several descriptions of the same process, one that has all their parts.
 std::vector<Origin> joined(const std::vector<Origin>& whos) {
   std::vector<Origin> out;
   for (const auto& origin : whos) {
@@ -77,7 +77,7 @@ Finding finding_of(const Signature& signature, const Tally& tally) {
 
 using Classes = std::map<std::string, Finding>;
 
-/// A failure that a warning explains is told at that warning.
+/// A failure that a warning explains is reported at that warning.
 void take_clues(Classes& classes, const Collector& collected) {
   for (const auto& [signature, tally] : collected.tallies()) {
     const auto found = classes.find(signature->category);
@@ -95,15 +95,15 @@ void take_clues(Classes& classes, const Collector& collected) {
   }
 }
 
-/// That it exited says little where it has said something itself.
+/// That it exited says little if it has printed something itself.
 bool adds_nothing(const Finding& end, const std::vector<Finding>& told, const Collector& collected) {
   return end.weight == kEndOfFirst && std::ranges::any_of(told, [&](const Finding& finding) {
            return end.culprits.empty() || collected.standing(finding.position.file) == Standing::failed;
          });
 }
 
-/// Where processes lost a peer, and one is known to have ended: it is the peer. The one on the host that they
-/// lost, or else the first that ended.
+/// If processes lost a peer, and one is known to have exited, it is the peer: the one on the host that they
+/// lost, or else the first that exited.
 void name_the_peer(Classes& classes, const Collector& collected) {
   const auto lost = classes.find("peer-process-died");
   if (lost == classes.end()) return;
@@ -127,8 +127,8 @@ void name_the_peer(Classes& classes, const Collector& collected) {
     }
   }
   auto& finding = lost->second;
-  finding.why = "a process ended, and others lost their connection to it";
-  finding.fix = "read the log of that process: it ended first";
+  finding.why = "a process exited, and others lost their connection to it";
+  finding.fix = "read the log of that process: it exited first";
   finding.culprits = std::move(culprits);
   if (!earlier(*ended, finding)) return;
   finding.position = ended->position;
@@ -136,8 +136,7 @@ void name_the_peer(Classes& classes, const Collector& collected) {
   finding.time = ended->time;
 }
 
-/// That an engine of vLLM did not start is what happened, be it for want of memory or by an exception of its
-/// own.
+/// vLLM's engine not starting is what happened, whether it lacked memory or raised an exception.
 void name_the_engine(Classes& classes) {
   const auto engine = classes.find("vllm-enginecore-start-failure");
   if (engine == classes.end()) return;
@@ -152,7 +151,8 @@ void name_the_engine(Classes& classes) {
   }
 }
 
-/// What other lines say of the same process; and where a cause names nobody and one process ended, that one.
+/// What other lines say about the same process; and if a cause names no origin and one process exited, that
+/// one.
 void complete_culprits(Classes& classes, const Collector& collected) {
   std::vector<Origin> known;
   std::vector<Origin> ended;
@@ -179,15 +179,15 @@ void complete_culprits(Classes& classes, const Collector& collected) {
   }
 }
 
-/// Failures that the run got over: its program came to a good end after them, and no process ended badly.
+/// Failures that the run survived: its program succeeded after them, and no process failed.
 bool got_over(const Finding& finding, const Collector& collected, bool failed) {
   const auto end = collected.good_ends().find(finding.position.file);
   if (failed || finding.lasting || end == collected.good_ends().end()) return false;
   return finding.position < end->second || finding.weight <= kConsequence;
 }
 
-/// Of a run it is known who failed first. What processes say that ended after it explains nothing, as long as
-/// the first one or its end does: an exception that tells of a server leads on to that server.
+/// For a run it is known which process failed first. Output of processes that exited after it explains
+/// nothing, if the first one or its exit does; but an exception caused by a server leads on to that server.
 void put_the_first_first(std::vector<Finding>& findings, const Collector& collected) {
   const auto of_the_first = [&](const Finding& finding) {
     return collected.standing(finding.position.file) == Standing::failed;

@@ -7,22 +7,21 @@ namespace nlaunch::diagnose {
 
 /// A finding of this weight or less never explains another one.
 inline constexpr int kConsequence = 40;
-/// The first process to fail exited, and nobody knows why.
+/// The first process to fail exited, and nothing says why.
 inline constexpr int kEndOfFirst = 41;
-/// An exception that tells of a server which failed or did not answer.
+/// An exception caused by a server that failed or did not answer.
 inline constexpr int kOfAPeer = 42;
-/// A signal ended the first process to fail: more than any word about what followed.
+/// A signal killed the first process to fail: this outweighs any message about what followed.
 inline constexpr int kKilledFirst = 46;
-/// A signal ended a process below one of the plan's, and what was said after that is left out. One that ended
-/// in good order may have been ended for what its server said before: kKilledFirst.
+/// A signal killed a process below one of the plan's; what was printed after that is left out. One that
+/// exited normally may have done so because of what its server printed before: kKilledFirst.
 inline constexpr int kLostChild = 55;
-/// Evidence showed who held the run up.
+/// Evidence showed what blocked the run.
 inline constexpr int kSureHang = 72;
 
-/// What was found, best first: what explains most before what explains less, of equals the earliest. The
-/// first that is no note is the cause.
-/// `end` is what the summary of a run says of its end: its own words explain more, and what
-/// others said later explains less.
+/// The findings, best first: those that explain most before those that explain less, of equals the earliest.
+/// The first that is not a note is the cause. `end` is the summary's description of the run's end: the words
+/// of the process concerned explain more, and what others printed later explains less.
 std::vector<Finding> ranked(const Collector& collected, const std::optional<Finding>& end = std::nullopt);
 
 }  // namespace nlaunch::diagnose

@@ -34,7 +34,7 @@ fs::path last_attempt(const fs::path& folder) {
   return last;
 }
 
-/// What is said of the run: null where it has no summary.
+/// What is recorded about the run: null if it has no summary.
 Result<Json> read_summary(const fs::path& file, const Json* known) {
   if (known != nullptr) return *known;
   auto summary = sys::read_run_file(file, formats::kSummary);
@@ -52,7 +52,7 @@ std::optional<double> number_in(const Json& object, const char* key) {
   return found != object.end() && found->is_number() ? std::optional(found->get<double>()) : std::nullopt;
 }
 
-/// The exit code of a process as a shell has it: 137 for SIGKILL. Nothing while it runs.
+/// The exit code of a process as in a shell: 137 for SIGKILL. Nothing while it runs.
 std::optional<int> code_of(const Json& process) {
   const auto end = process.find("end");
   if (end == process.end() || !end->is_object()) return std::nullopt;
@@ -93,7 +93,7 @@ void read_lost_child(const Json& summary, RunFolder& run) {
   run.lost_child = {text_in(*child, "process"), text_in(*child, "name"), whole_number_in(*child, "pid"), how};
 }
 
-/// The last of what was found while the run was watched, where that is why it was ended.
+/// The last hang that was found while the run was watched, if that is why it was stopped.
 void read_hang(const Json& summary, RunFolder& run) {
   const auto watch = summary.find("watch");
   if (text_in(summary, "outcome") != "stalled" || watch == summary.end() || !watch->is_object()) return;
@@ -127,10 +127,10 @@ void read_processes(const Json& summary, RunFolder& run) {
     if (name == run.first) {
       const auto ended = number_in(process, "ended_ms");
       const auto decided = number_in(summary, "decided_ms");
-      // Else nlaunch has ended it.
+      // Otherwise nlaunch stopped it.
       if (!ended || !decided || *ended <= *decided) run.code = code_of(process);
       const auto program = text_in(process, "program");
-      // What a shell runs is in the pid's tree, under another name.
+      // A command of a shell is in the pid's tree, under another name.
       run.first_known = {name, program.ends_with(" -c") ? "" : program, whole_number_in(process, "pid"), ""};
     }
     if (const auto early = text_in(process, "ended_early"); !early.empty() && !run.ended_early)

@@ -12,10 +12,10 @@
 
 namespace nlaunch::diagnose {
 
-/// A shell adds it to the number of the signal that ended a process.
+/// A shell adds it to the number of the signal that killed a process.
 inline constexpr int kOfSignals = 128;
 
-/// Who held a run up or ended it, as its summary has it.
+/// What blocked or ended a run, according to its summary.
 struct KnownCulprit {
   std::string process;  ///< "engine.0"
   std::string program;  ///< "VLLM::EngineCore"
@@ -23,7 +23,7 @@ struct KnownCulprit {
   std::string how;  ///< "was killed by SIGKILL", "is stopped (state T)"
 };
 
-/// Why a run without progress was ended: what the evidence showed.
+/// Why a run without progress was stopped: what the evidence showed.
 struct KnownHang {
   bool sure = false;
   std::string sentence;
@@ -35,25 +35,25 @@ struct KnownHang {
 struct RunFolder {
   std::vector<std::filesystem::path>
       logs;                  ///< of its last attempt: of the process that failed first, then by name
-  bool failed = false;       ///< its summary says so, and nobody had asked for its end
+  bool failed = false;       ///< according to its summary, and nothing had requested its end
   std::string first;         ///< the process that failed first: "learner.1"; may be empty
   KnownCulprit first_known;  ///< the same, with its program and pid
-  std::optional<int> code;   ///< with which that process ended by itself, as a shell has it
+  std::optional<int> code;   ///< the code with which that process exited by itself, as in a shell
   std::string what;          ///< how it ended, in a sentence
   std::map<std::string, Standing> standing;  ///< by process
-  /// By process: bytes of its log when the run was decided. What stands behind them followed.
+  /// By process: bytes of its log when the run was decided. What is after them followed.
   std::map<std::string, std::uint64_t> log_when_decided;
-  /// The child process whose end explains why the run ended. `how` is the name of a signal, "exited" (with
-  /// code 0), or empty: not known.
+  /// The child process whose exit explains why the run ended. `how` is the name of a signal, "exited" (with
+  /// code 0), or empty: unknown.
   std::optional<KnownCulprit> lost_child;
   std::optional<KnownHang> hang;
   std::optional<KnownCulprit> ended_early;  ///< exited with code 0 before its last step
-  bool out_of_memory = false;               ///< the kernel's OOM killer was at work meanwhile
-  Diagnostics unread;  ///< its summary is damaged or of a newer format: nothing but `logs` is known
+  bool out_of_memory = false;               ///< the kernel's OOM killer was active meanwhile
+  Diagnostics unread;  ///< its summary is damaged or of a newer format: only `logs` is known
 };
 
-/// Nothing where `folder` is no run directory. `summary`: what its summary.json is to say; nothing: the file
-/// is read.
+/// Nothing if `folder` is not a run directory. `summary`: the content to use for its summary.json; nothing:
+/// the file is read.
 std::optional<RunFolder> read_run_folder(const std::filesystem::path& folder,
                                          const nlohmann::json* summary = nullptr);
 

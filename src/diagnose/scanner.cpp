@@ -13,10 +13,11 @@ namespace nlaunch::diagnose {
 namespace {
 
 constexpr std::size_t kBuffer = 256U << 10U;
-// A line is looked at this far before and after a literal; a line over the buffer is looked at in pieces.
+// A line is examined this far before and after a literal; a line longer than the buffer is examined in
+// pieces.
 constexpr std::size_t kBefore = 2U << 10U;
 constexpr std::size_t kAfter = 6U << 10U;
-// A progress bar rewrites its line with \r: what follows is a line of its own, of the same number.
+// A progress bar rewrites its line with \r: what follows is a separate line with the same number.
 constexpr std::string_view kLineEnds = "\r\n";
 
 struct LiteralsOfAll {
@@ -29,11 +30,11 @@ LiteralsOfAll literals_of_all() {
   const auto all = signatures();
   for (std::uint32_t i = 0; i < all.size(); ++i) {
     const auto literals = required_literals(all[i].pattern);
-    if (literals.empty()) throw std::logic_error(fmt::format("signature {} promises no literal", all[i].id));
+    if (literals.empty()) throw std::logic_error(fmt::format("signature {} requires no literal", all[i].id));
     for (const auto& literal : literals) {
       if (literal.size() < Prefilter::kShortest)
         throw std::logic_error(
-            fmt::format("signature {}: '{}' is too short to be looked for: {} characters, not {}", all[i].id,
+            fmt::format("signature {}: '{}' is too short to search for: {} characters, not {}", all[i].id,
                         literal, literal.size(), Prefilter::kShortest));
       by_literal[literal].push_back(i);
     }
@@ -46,14 +47,14 @@ LiteralsOfAll literals_of_all() {
   return out;
 }
 
-/// "node1:29500", of "node1, 29500" too.
+/// "node1:29500", also for "node1, 29500".
 std::string address_of(std::string_view peer) {
   const auto comma = peer.find(", ");
   if (comma == std::string_view::npos) return std::string(peer);
   return fmt::format("{}:{}", peer.substr(0, comma), peer.substr(comma + 2));
 }
 
-/// The line that ends where another one begins.
+/// The line that ends where another one starts.
 std::string_view line_before(std::string_view region, std::size_t begin) {
   const auto last = begin == 0 ? std::string_view::npos : region.substr(0, begin).find_last_not_of(kLineEnds);
   if (last == std::string_view::npos) return {};
@@ -101,7 +102,7 @@ void Scanner::feed(std::string_view bytes) {
     const auto end = buffer_.rfind('\n');
     if (end != std::string::npos) {
       scan(end + 1, end + 1);
-    } else {  // the end of it is looked at once more, with what comes after it
+    } else {  // its end is examined once more, together with what follows
       longest_ = std::max<std::uint64_t>(longest_, buffer_.size());
       scan(buffer_.size(), kBuffer - kAfter);
     }
@@ -191,7 +192,7 @@ void Scanner::tell(const Signature& signature, std::string_view line, std::uint6
     const auto& group = groups[static_cast<std::size_t>(number)];
     if (group.data() == nullptr || group.empty()) continue;
     const std::string_view value(group.data(), group.size());
-    // RE2 takes a name once: "host2" is another place for a host.
+    // RE2 accepts a name once: "host2" is another place for a host.
     const auto part = std::string_view(name).substr(0, name.find_last_not_of("0123456789") + 1);
     match.groups.emplace_back(part, value);
     match.origin.set(part, value);

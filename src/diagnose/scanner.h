@@ -9,21 +9,21 @@
 
 namespace nlaunch::diagnose {
 
-/// Finds the signatures in a stream, in one pass and in bounded memory: lines that hold a literal of a
+/// Finds the signatures in a stream, in one pass and in bounded memory: lines that contain a literal of a
 /// signature are tried with its pattern, the others are only counted.
 class Scanner {
  public:
   explicit Scanner(Listener& listener);
 
-  /// A new stream begins.
+  /// Starts a new stream.
   void begin(std::uint32_t file);
   void feed(std::string_view bytes);
-  /// The stream has ended; its last line need not end in a newline.
+  /// Finishes the stream; its last line need not end in a newline.
   void finish();
 
   [[nodiscard]] std::uint64_t lines() const { return lines_; }
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
-  /// Of the lines that were too long to be looked at in one piece; 0: there were none.
+  /// The number of lines that were too long to be examined in one piece.
   [[nodiscard]] std::uint64_t longest_line() const { return longest_; }
 
  private:
@@ -43,15 +43,15 @@ class Scanner {
   std::uint64_t bytes_ = 0;
   std::uint64_t longest_ = 0;
   LogPosition position_;
-  std::string_view previous_;               ///< of the region: the line before the one that is looked at
+  std::string_view previous_;               ///< of the region: the line before the current one
   std::size_t counted_ = 0;                 ///< of the region: newlines before it are in position_.line
-  std::size_t shown_ = 0;                   ///< of the region: where the next wanted line begins
+  std::size_t shown_ = 0;                   ///< of the region: where the next wanted line starts
   std::uint64_t shown_line_ = 0;            ///< and its number
   std::size_t wanted_ = 0;                  ///< lines
   std::vector<std::uint64_t> tried_until_;  ///< for each signature
 };
 
-/// What all signatures need to be found, made once.
+/// What finding all signatures needs, created once.
 struct Catalogue {
   Prefilter prefilter;
   std::vector<std::vector<std::uint32_t>> signatures_of;  ///< by literal

@@ -13,7 +13,7 @@
 namespace nlaunch::diagnose {
 namespace {
 
-// The tables are part of the program: one that cannot be read is a fault of the program, which a test finds.
+// The tables are part of the program: one that cannot be read is a bug, which a test finds.
 [[noreturn]] void broken(const TableText& table, std::size_t line, std::string_view what) {
   throw std::logic_error(fmt::format("{}:{}: {}", table.name, line, what));
 }
@@ -27,12 +27,12 @@ Signature signature_of(const TableText& table, std::size_t line, const std::vect
   signature.id = cells[0];
   signature.category = cells[1];
   const auto kind = value_of<Kind>(cells[2]);
-  if (!kind) broken(table, line, fmt::format("no kind is called '{}'", cells[2]));
+  if (!kind) broken(table, line, fmt::format("unknown kind '{}'", cells[2]));
   signature.kind = *kind;
   const auto& weight = cells[3];
   if (!weight.empty() &&
       std::from_chars(weight.data(), weight.data() + weight.size(), signature.weight).ec != std::errc())
-    broken(table, line, fmt::format("'{}' is no weight", weight));
+    broken(table, line, fmt::format("'{}' is not a weight", weight));
   signature.pattern = cells[4];
   signature.why = cells[5];
   signature.fix = cells[6];

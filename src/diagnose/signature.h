@@ -9,19 +9,19 @@
 
 #include "base/described.h"
 
-/// The texts by which failures are known: what src/diagnose/signatures/*.tsv say, compiled in.
+/// The texts that identify failures: the contents of src/diagnose/signatures/*.tsv, compiled in.
 namespace nlaunch::diagnose {
 
 enum class Kind {
   root,         ///< why a run failed
-  fallback,     ///< likewise, where no other signature knows the line
-  consequence,  ///< follows of something else; the cause only where nothing else is found
-  fatal,        ///< a consequence that proves that a process ended in failure
-  hint,         ///< where no other signature knows the line; a failure only beside another one
-  note,         ///< worth knowing, no failure
-  clue,         ///< a warning that tells why, where a failure of its class follows in the same file
+  fallback,     ///< likewise, if no other signature matches the line
+  consequence,  ///< follows from something else; the cause only if nothing else is found
+  fatal,        ///< a consequence that proves that a process failed
+  hint,         ///< if no other signature matches the line; a failure only together with another one
+  note,         ///< worth knowing, not a failure
+  clue,         ///< a warning that says why, if a failure of its class follows in the same file
   fact,         ///< for the analyses, which know its id
-  end,          ///< a program says that it came to a good end
+  end,          ///< a program reports success
 };
 BOOST_DESCRIBE_ENUM(Kind, root, fallback, consequence, fatal, hint, note, clue, fact, end)
 
@@ -29,20 +29,20 @@ struct Signature {
   std::string id;        ///< "nccl.no-interface"
   std::string category;  ///< the class of its finding: "no-socket-interface"
   Kind kind = Kind::note;
-  int weight = 0;       ///< what explains more weighs more; see docs/diagnose.md
-  std::string pattern;  ///< RE2's syntax. Its named groups say who it is about: see Who
+  int weight = 0;       ///< higher weights explain more; see docs/diagnose.md
+  std::string pattern;  ///< RE2's syntax. Its named groups give the origin: see Who
   std::string why;      ///< what it means
   std::string fix;
   std::string source;  ///< "NVIDIA/nccl src/init.cc@2.30.7", an issue, a page
 
-  /// Compiled at its first use.
+  /// Compiled on first use.
   [[nodiscard]] const re2::RE2& regex() const;
 
  private:
   mutable std::shared_ptr<const re2::RE2> compiled_;
 };
 
-/// All of them, by table, then as they stand there.
+/// All of them, by table, then in table order.
 std::span<const Signature> signatures();
 const Signature* find_signature(std::string_view id);
 

@@ -4,7 +4,7 @@
 
 namespace nlaunch::diagnose {
 
-/// A table of signatures as it stands in src/diagnose/signatures/.
+/// A table of signatures as it is in src/diagnose/signatures/.
 struct TableText {
   std::string_view name;
   std::string_view text;

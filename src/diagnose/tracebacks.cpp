@@ -9,7 +9,7 @@
 #include "diagnose/analysis.h"
 #include "diagnose/ranking.h"
 
-/// Python exceptions that no signature knows. A traceback is read as a chain: an exception that was raised
+/// Python exceptions that match no signature. A traceback is read as a chain: an exception that was raised
 /// from another one, or while another one was handled, leads back to the one that explains it.
 namespace nlaunch::diagnose {
 namespace {
@@ -18,12 +18,12 @@ constexpr std::string_view kTracebacks = "tracebacks";
 constexpr int kException = 50;
 constexpr int kShape = 72;
 constexpr int kLostWorker = 30;
-constexpr std::size_t kWindow = 400;      // lines of one chain that are looked at
-constexpr std::size_t kMostOpen = 64;     // chains that are read at once
+constexpr std::size_t kWindow = 400;      // lines of one chain that are examined
+constexpr std::size_t kMostOpen = 64;     // chains that are read at the same time
 constexpr std::size_t kMostChains = 256;  // chains that are kept
 constexpr std::size_t kMostLinks = 32;    // exceptions of a chain
 constexpr std::uint64_t kLinesAfter = 8;  // that may belong to an exception's message
-constexpr std::uint64_t kSurvived = 40;   // lines between two chains: the program had got over the first
+constexpr std::uint64_t kSurvived = 40;  // lines between two chains: the program had recovered from the first
 
 re2::StringPiece piece(std::string_view text) {
   return {text.data(), text.size()};
@@ -39,15 +39,15 @@ struct Raised {
   std::string place;  ///< "share_of_e (train.py:25)"
   LogPosition position;
   std::string text;
-  bool follows = false;     ///< it tells of another process's end, or says that the reason stands elsewhere
+  bool follows = false;     ///< it reports another process's exit, or says that the reason is elsewhere
   bool bare = false;        ///< it has no message in its own line
   std::string instead;      ///< of the message: the line below, or the line of the program
   bool of_a_shape = false;  ///< a weight did not fit into its parameter
-  const Signature* hint = nullptr;  ///< knows the line, and calls it no failure by itself
+  const Signature* hint = nullptr;  ///< matches the line, and does not call it a failure by itself
   Link link = Link::none;
 };
 
-/// Exceptions that tell of another process's end, or of a signal.
+/// Exceptions that report another process's exit, or a signal.
 bool follows(std::string_view type) {
   constexpr std::array<std::string_view, 22> kFollow{
       "ChildFailedError",     "DistBackendError",       "SystemExit",
@@ -63,7 +63,7 @@ bool follows(std::string_view type) {
   return type.ends_with("Warning") || std::ranges::find(kFollow, type) != kFollow.end();
 }
 
-/// Exceptions that tell of a server which did not answer, or with an error: it knows more.
+/// Exceptions about a server that did not answer, or answered with an error: it knows more.
 bool is_of_a_peer(std::string_view type) {
   constexpr std::array<std::string_view, 14> kTypes{"HTTPError",
                                                     "HTTPStatusError",
@@ -87,7 +87,7 @@ struct Chain {
   enum class At {
     frames,  ///< its lines say where
     after,   ///< an exception has been named
-    linked,  ///< another traceback of the chain is to come
+    linked,  ///< another traceback of the chain follows
     over,
   };
   std::string prefix;  ///< of its lines
@@ -96,17 +96,17 @@ struct Chain {
   LogPosition last;
   At at = At::frames;
   std::string inner;     ///< the frame read last
-  std::string user;      ///< the last frame outside of Python's own and of installed code
+  std::string user;      ///< the last frame outside Python's own and installed code
   std::string source;    ///< the line of the program that the last frame shows
-  std::string notebook;  ///< the exception that a notebook names above its frames, which are of another form
+  std::string notebook;  ///< the exception that a notebook names above its frames, which have another form
   std::vector<Raised> raised;
-  bool known = false;           ///< a signature says more of it
-  bool ignored = false;         ///< Python says that it goes on without what raised it
+  bool known = false;           ///< a signature says more about it
+  bool ignored = false;         ///< Python says that it continues without what raised it
   bool loads_weight = false;    ///< a frame copies a weight into its parameter
-  Origin worker;                ///< of Ray, whose end the exception tells
-  bool was_terminated = false;  ///< that worker was asked to end
+  Origin worker;                ///< of Ray, whose exit the exception reports
+  bool was_terminated = false;  ///< that worker was asked to exit
 
-  /// The exception that explains the others; null where each only tells of something elsewhere.
+  /// The exception that explains the others; null if each only reports something elsewhere.
   [[nodiscard]] const Raised* root() const {
     if (raised.empty()) return nullptr;
     std::size_t at_hand = raised.size() - 1;
@@ -119,7 +119,7 @@ struct Chain {
   }
 };
 
-/// The two texts differ in digits alone: in the time of a log line, say.
+/// The two texts differ only in digits: for example in the time of a log line.
 bool same_shape(std::string_view a, std::string_view b) {
   constexpr std::string_view kDigits = "0123456789";
   return a.size() == b.size() && std::ranges::equal(a, b, [&](char x, char y) {
@@ -138,7 +138,7 @@ bool is_indented(std::string_view rest) {
   return !rest.empty() && std::string_view(" \t|+").contains(rest.front());
 }
 
-/// What a line says behind the prefix of a chain; nothing where it is not of that chain.
+/// The text of a line after the prefix of a chain; nothing if it is not of that chain.
 std::optional<std::string_view> behind_prefix(std::string_view line, const std::string& prefix) {
   if (line.starts_with(prefix)) return line.substr(prefix.size());
   if (text::trim(line) == text::trim(prefix)) return "";
@@ -147,7 +147,8 @@ std::optional<std::string_view> behind_prefix(std::string_view line, const std::
   return line.substr(prefix.size());
 }
 
-/// The one whose prefix the line begins with, of several the longest: one without any would take each line.
+/// The chain whose prefix the line starts with, of several the longest: one without a prefix would take each
+/// line.
 template <class Chains>
 auto chain_of(Chains& chains, std::string_view line, std::string_view& rest) {
   decltype(&chains.front()) best = nullptr;
@@ -228,7 +229,7 @@ class Tracebacks : public Analysis {
     return name;
   }
 
-  /// Whether the line above says that Python goes on.
+  /// Whether the line above says that Python continues.
   bool is_ignored(LogPosition position, const std::string& prefix) {
     const bool near = ignored_.position.line > 0 && ignored_.position.file == position.file &&
                       position.line - ignored_.position.line <= kLinesAfter;
@@ -265,8 +266,8 @@ class Tracebacks : public Analysis {
     open_.push_back(std::move(chain));
   }
 
-  /// A traceback that begins behind words of its own has its frames at the beginning of the lines below it,
-  /// or behind the time with which each line begins.
+  /// A traceback that starts after other text on its line has its frames at the start of the lines below it,
+  /// or after the time with which each line starts.
   Chain* indented_instead(std::string_view line, std::string_view& rest) {
     const auto frame = line.find("File \"");
     if (frame == std::string_view::npos) return nullptr;
@@ -308,7 +309,7 @@ class Tracebacks : public Analysis {
     }
   }
 
-  /// What stands below the name of an exception: the rest of its message, a link, or frames that Ray shows
+  /// The text below the name of an exception: the rest of its message, a link, or frames that Ray shows
   /// below.
   void after(Chain& chain, std::string_view rest, const Line& line, bool indented) {
     auto& named = chain.raised.back();
@@ -382,7 +383,7 @@ class Tracebacks : public Analysis {
     return true;
   }
 
-  /// What Ray says below an ActorDiedError of the worker that ended.
+  /// What Ray prints below an ActorDiedError about the worker that exited.
   static bool worker(Chain& chain, std::string_view rest) {
     static const re2::RE2 kPart(R"(^\s+(class_name|pid|ip): (\S+)$)", re2::RE2::Latin1);
     std::string part;
@@ -430,7 +431,7 @@ class Tracebacks : public Analysis {
     std::erase_if(open_, [](const Chain& chain) { return chain.at == Chain::At::over; });
   }
 
-  /// The same process went on for long, and raised another one.
+  /// The same process continued for long, and raised another one.
   static bool was_survived(const Chain& chain, const std::vector<Chain>& chains) {
     return std::ranges::any_of(chains, [&](const Chain& later) {
       const auto* root = later.root();
@@ -457,11 +458,10 @@ class Tracebacks : public Analysis {
     if (root.of_a_shape) {
       finding.category = "shape-mismatch";
       finding.weight = kShape;
-      finding.why = "a weight has another shape than the parameter of the engine that it is for";
+      finding.why = "a weight has a different shape than the parameter of the engine that it is for";
       finding.fix =
-          "the same model, vocabulary size and adapter on both sides: config.json of the learner's model and "
-          "of "
-          "the engine's";
+          "use the same model, vocabulary size and adapter on both sides: compare config.json of the "
+          "learner's model and of the engine's";
     } else if (root.hint != nullptr) {
       finding.category = root.hint->category;
       finding.weight = kException;
@@ -482,16 +482,16 @@ class Tracebacks : public Analysis {
     finding.text = last.text;
     finding.culprits = {chain.worker};
     finding.culprits.front().fill(chain.who);
-    finding.why = chain.was_terminated ? "a worker of Ray was terminated (SIGTERM)" : "a worker of Ray ended";
-    finding.fix = chain.was_terminated
-                      ? "who sends SIGTERM: a person, the scheduler, a script of the site"
-                      : "its own log in the session folder (worker-*.err), and the kernel log "
-                        "of its node";
+    finding.why = chain.was_terminated ? "a Ray worker was terminated (SIGTERM)" : "a Ray worker exited";
+    finding.fix =
+        chain.was_terminated
+            ? "find out what sent SIGTERM: a person, the scheduler, or a site script"
+            : "see its own log in the session directory (worker-*.err), and the kernel log of its node";
     finding.confidence = Confidence::likely;
     return finding;
   }
 
-  /// The line that a signature told of last.
+  /// The line that a signature matched last.
   struct Told {
     LogPosition position;
     bool root = false;
@@ -513,7 +513,7 @@ class Tracebacks : public Analysis {
 const Registered<AnalysisEntry> tracebacks_analysis{{
     .order = 40,
     .name = "tracebacks",
-    .title = "Python exceptions that no signature knows",
+    .title = "Python exceptions that match no signature",
     .make = make_analysis<Tracebacks>,
 }};
 

@@ -23,56 +23,55 @@ struct Code {
   std::string_view fix;
 };
 constexpr std::string_view kDebug =
-    "debug the program: CUDA_LAUNCH_BLOCKING=1, compute-sanitizer; no fault of the node unless one GPU alone "
-    "has it";
+    "debug the program: CUDA_LAUNCH_BLOCKING=1, compute-sanitizer; not a fault of the node unless only one "
+    "GPU has it";
 constexpr std::string_view kReset = "drain the node; reset the GPU (nvidia-smi -r) or reboot";
-constexpr std::string_view kReboot = "drain the node and reboot it; replace the GPU if it comes again";
+constexpr std::string_view kReboot = "drain the node and reboot it; replace the GPU if the fault returns";
 constexpr Code kCodes[] = {
-    {13, kProgram, "a kernel of the program accessed memory out of range, or executed what it must not",
+    {13, kProgram, "a kernel of the program accessed memory out of range, or executed an illegal instruction",
      kDebug},
-    {31, kProgram, "a kernel of the program accessed memory that is not mapped", kDebug},
-    {32, kProgram, "the GPU was sent a command that is not valid", kDebug},
+    {31, kProgram, "a kernel of the program accessed unmapped memory", kDebug},
+    {32, kProgram, "the GPU received an invalid command", kDebug},
     {38, kHardware, "the driver's firmware failed", kReboot},
-    {43, kProgram - 1, "the GPU ended a program that had failed", kDebug},
+    {43, kProgram - 1, "the GPU stopped a program that had failed", kDebug},
     {45, kFollows, "a program's channels were torn down: it had failed or was killed",
-     "look for what came before"},
-    {48, kHardware, "an error of two bits in the GPU's memory", kReset},
+     "look for an earlier error"},
+    {48, kHardware, "a double-bit error in the GPU's memory", kReset},
     {61, kHardware, "the GPU's microcontroller stopped", kReboot},
     {62, kHardware, "the GPU's microcontroller halted", kReboot},
     {63, kFollows, "a row of the GPU's memory will be remapped at the next reset",
      "reset the GPU when it is idle"},
     {64, kHardware, "a row of the GPU's memory could not be remapped", "drain the node; replace the GPU"},
     {68, kProgram, "the video decoder failed", kDebug},
-    {69, kProgram, "the GPU was sent a command of a class that it does not take", kDebug},
+    {69, kProgram, "the GPU received a command of a class that it does not support", kDebug},
     {74, kHardware, "NVLink failed", "drain the node; check the NVLinks, bridges and NVSwitches"},
     {79, kHardware, "the GPU has fallen off the bus", kReboot},
-    {92, kFollows, "many errors of one bit in the GPU's memory", "watch the GPU"},
-    {94, kHardware, "an uncorrectable memory error that was contained to one program", kReset},
+    {92, kFollows, "many single-bit errors in the GPU's memory", "monitor the GPU"},
+    {94, kHardware, "an uncorrectable memory error that was contained in one program", kReset},
     {95, kHardware, "an uncorrectable memory error that was not contained", kReset},
-    {109, kHardware - 1, "a switch between contexts timed out", kReset},
+    {109, kHardware - 1, "a context switch timed out", kReset},
     {110, kHardware, "a security fault", kReboot},
     {119, kHardware, "the GPU's system processor (GSP) did not answer", kReboot},
     {120, kHardware, "the GPU's system processor (GSP) failed", kReboot},
     {121, kHardware - 1, "a chip-to-chip link (C2C) had an error", kReset},
     {123, kHardware, "the GPU's power management failed", kReboot},
     {136, kHardware, "a link could not be trained", kReset},
-    {137, kProgram, "an access over NVLink was not allowed: most often a program's, of memory that was freed",
-     kDebug},
-    {140, kHardware, "a memory error that could not be recovered from", kReset},
-    {143, kHardware, "the GPU did not come up", kReboot},
-    {144, kHardware, "NVLink: a fault of the SAW", kReset},
-    {145, kHardware, "NVLink: a fault of the RLW", kReset},
-    {146, kHardware, "NVLink: a fault of the TLW", kReset},
-    {147, kHardware, "NVLink: a fault of the TREX", kReset},
-    {148, kHardware, "NVLink: a fault of the NVLPW", kReset},
-    {149, kHardware, "NVLink: a fault of the link's network interface", kReset},
-    {150, kHardware, "NVLink: a fault of the MSE", kReset},
-    {154, kFollows, "the GPU asks for an action: the line says which", "do what the line says"},
+    {137, kProgram, "an NVLink access was not allowed: usually a program that accessed freed memory", kDebug},
+    {140, kHardware, "an unrecoverable memory error", kReset},
+    {143, kHardware, "the GPU did not initialize", kReboot},
+    {144, kHardware, "NVLink: SAW fault", kReset},
+    {145, kHardware, "NVLink: RLW fault", kReset},
+    {146, kHardware, "NVLink: TLW fault", kReset},
+    {147, kHardware, "NVLink: TREX fault", kReset},
+    {148, kHardware, "NVLink: NVLPW fault", kReset},
+    {149, kHardware, "NVLink: network interface fault of the link", kReset},
+    {150, kHardware, "NVLink: MSE fault", kReset},
+    {154, kFollows, "the GPU requests an action: the line says which", "do what the line says"},
 };
 
 const Code& meaning_of(int number) {
-  static constexpr Code kUnknown{0, kHardware - 10, "the driver reported a fault of the GPU",
-                                 "docs.nvidia.com/deploy/xid-errors tells what the code means"};
+  static constexpr Code kUnknown{0, kHardware - 10, "the driver reported a GPU fault",
+                                 "see docs.nvidia.com/deploy/xid-errors for what the code means"};
   const auto* const found = std::ranges::find(kCodes, number, &Code::number);
   return found == std::end(kCodes) ? kUnknown : *found;
 }
@@ -94,7 +93,7 @@ class Xids : public Analysis {
     ++seen.count;
     if (std::ranges::find(seen.numbers, number) == seen.numbers.end()) seen.numbers.push_back(number);
     const auto& code = meaning_of(number);
-    // Of a program's faults the line that names the process tells most.
+    // For a program's faults, the line that names the process says most.
     const bool better =
         !seen.worst || code.weight > seen.weight ||
         (code.weight >= kProgram - 1 && seen.weight == kProgram && !seen.named && !pid.empty());
@@ -142,7 +141,7 @@ class Xids : public Analysis {
 const Registered<AnalysisEntry> xid_analysis{{
     .order = 30,
     .name = "xid",
-    .title = "what the NVIDIA driver reported, by GPU",
+    .title = "faults that the NVIDIA driver reported, by GPU",
     .make = make_analysis<Xids>,
 }};
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kDocker = "docker://";
 
-/// A time as Beaker's own client writes it back: nanoseconds.
+/// A duration as Beaker's own client writes it: nanoseconds.
 std::string nanoseconds(Duration time) {
   return fmt::format("{}  # {}", std::chrono::nanoseconds(time).count(), format_duration(time));
 }
@@ -21,7 +21,7 @@ std::string yes_or_no(bool value) {
   return value ? "true" : "false";
 }
 
-/// Lines, each under its own indentation. What is empty or not given is left to Beaker.
+/// Lines with indentation. Empty or unset values are left to Beaker.
 class SpecLines {
  public:
   void add(int depth, std::string_view line) {
@@ -41,7 +41,7 @@ class SpecLines {
   std::string out_;
 };
 
-/// What Beaker takes as the name of a task: an experiment's name has signs that it has not.
+/// A valid Beaker task name: an experiment's name can have characters that Beaker does not allow.
 std::string task_name(const std::string& name) {
   std::string out;
   for (const char c : name) out += std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' ? c : '-';
@@ -56,7 +56,7 @@ class Spec {
     const auto line = [](const std::string& text) { return text::printable(text); };
     lines_.add(
         0, fmt::format("# {} on {}, from {}", line(plan_.name), line(plan_.site), line(plan_.experiment)));
-    lines_.add(0, fmt::format("# What runs is the plan in {}: `nlaunch plan` shows it.", kPlanVariable));
+    lines_.add(0, fmt::format("# The plan is in {}: show it with `nlaunch plan`.", kPlanVariable));
     lines_.add(0, "version: v2");
     lines_.text(0, "description", beaker_.description);
     lines_.text(0, "budget", beaker_.budget);
@@ -93,7 +93,7 @@ class Spec {
       lines_.text(2, "beaker", beaker_.image);
     }
     write_context();
-    // A host says more than its cluster, and Beaker takes them together for both.
+    // A hostname is more specific than its cluster, and Beaker would combine both constraints.
     const bool hosts = !beaker_.hostname.empty();
     if (hosts || !beaker_.cluster.empty()) lines_.add(1, "constraints:");
     lines_.texts(2, "hostname", beaker_.hostname);

@@ -9,8 +9,8 @@
 namespace nlaunch::emit {
 namespace {
 
-/// One word of a directive, quoted for sbatch's own parser: quotes hold words together, a backslash takes the
-/// next character as it is, also within quotes, and a # outside of them ends the line.
+/// One word of a directive, quoted for sbatch's own parser: quotes group words, a backslash escapes the next
+/// character, also within quotes, and a # outside quotes ends the line.
 std::string sbatch_word(const std::string& word) {
   if (word.find_first_of(" \"'\\#") == std::string::npos) return word;
   std::string out = "\"";
@@ -36,7 +36,7 @@ class DirectivesWriter {
     return text::join(lines_, "\n");
   }
 
-  /// Of one borrowed node. It comes once: whoever led it asks for the next.
+  /// For one borrowed node. It is not requeued: the run's leader requests the next one.
   Result<std::string> write(const plan::SlurmComponent& pool, const std::string& output) {
     given_ = &pool.directives;
     add_default("job-name", fmt::format("{}-{}", plan_.name, pool.pools.front()));
@@ -57,7 +57,7 @@ class DirectivesWriter {
     const std::vector<plan::Directive>* directives = nullptr;
   };
 
-  /// The job, or one component of it, of which the first runs the script and hears its signals.
+  /// The job, or one component of it; the first component runs the script and receives its signals.
   void add_part(Part part, const std::vector<plan::SlurmComponent>& components, std::size_t index,
                 const SlurmJob& job) {
     if (!components.empty()) {
@@ -72,8 +72,8 @@ class DirectivesWriter {
     add("ntasks-per-node", "1");
     if (index == 0) add_output(job.output);
     if (index == 0) add("open-mode", "append");
-    // Else Slurm ends the whole job when a node dies: there is nothing that spares could take over, or that
-    // could go on without it.
+    // Otherwise Slurm ends the whole job when a node dies: spares could not take over, and nothing could
+    // continue without it.
     if ((part.spares > 0 && plan_.restart.on_failure) || plan::outlives_nodes(plan_))
       add_default("no-kill", "");
     add_walltime(index == 0);
@@ -92,7 +92,7 @@ class DirectivesWriter {
     if (given("output")) return;
     if (path.contains('\\')) {
       refuse(fmt::format("Slurm cannot write its log to '{}'", path),
-             "it takes a backslash in the path for a sign of its own: give another --runs-dir");
+             "Slurm treats a backslash in the path as an escape character: use another --runs-dir");
       return;
     }
     add("output", path);
@@ -102,24 +102,24 @@ class DirectivesWriter {
     const auto& rule = plan_.walltime;
     add(rule && rule->then == Walltime::Then::requeue ? "requeue" : "no-requeue", "");
     if (!rule || !first) return;
-    constexpr std::chrono::seconds kMost{65535};  // Slurm keeps it in 16 bits
+    constexpr std::chrono::seconds kMost{65535};  // Slurm stores it in 16 bits
     const auto before =
         std::max(std::chrono::seconds(1), std::chrono::ceil<std::chrono::seconds>(rule->before));
     if (before > kMost) {
-      refuse(fmt::format("`walltime: {{before: {}}}` is more than Slurm's {}", format_duration(rule->before),
-                         format_duration(kMost)),
+      refuse(fmt::format("`walltime: {{before: {}}}` exceeds Slurm's limit of {}",
+                         format_duration(rule->before), format_duration(kMost)),
              "");
       return;
     }
-    // To nlaunch alone, which hands the rule's own signal to the learners.
+    // To nlaunch only, which sends the rule's own signal to the learners.
     add("signal", fmt::format("B:USR2@{}", before.count()));
   }
 
   void add(const std::string& name, const std::string& value) {
     const auto word = value.empty() ? "--" + name : fmt::format("--{}={}", name, value);
     if (text::printable(word) != word) {
-      refuse(fmt::format("'{}' cannot stand in an #SBATCH line", word),
-             "line breaks and other control characters, and what is not UTF-8, are not allowed there");
+      refuse(fmt::format("'{}' cannot be used in an #SBATCH line", word),
+             "line breaks, other control characters and invalid UTF-8 are not allowed there");
       return;
     }
     lines_.push_back("#SBATCH " + sbatch_word(word));
@@ -130,7 +130,7 @@ class DirectivesWriter {
   }
 
   const plan::Plan& plan_;
-  const std::vector<plan::Directive>* given_ = nullptr;  ///< of the part that is being written
+  const std::vector<plan::Directive>* given_ = nullptr;  ///< of the part being written
   std::vector<std::string> lines_;
   Diagnostics diagnostics_;
 };

@@ -10,7 +10,7 @@
 namespace nlaunch::emit {
 namespace {
 
-/// In the order in which templates/README.md has them.
+/// In the order of templates/README.md.
 const std::array kNames{TemplateName{"DIRECTIVES", true},
                         TemplateName{"COMMAND", true},
                         TemplateName{"NAME"},
@@ -31,7 +31,7 @@ struct Line {
   }
 };
 
-/// What sbatch takes for directives, its own and those of other schedulers.
+/// What sbatch takes as directives, its own and those of other schedulers.
 bool is_directive(std::string_view line) {
   constexpr std::array<std::string_view, 4> kWords{"#SBATCH", "#SLURM", "#PBS", "#BSUB"};
   return std::ranges::any_of(kWords, [&](std::string_view word) { return line.starts_with(word); });
@@ -70,14 +70,14 @@ class Checker {
   void check_line_ends() {
     const auto line = std::ranges::find_if(lines_, [](const Line& any) { return any.text.contains('\r'); });
     if (line == lines_.end()) return;
-    error("emit.line-ends", whole(*line), "the line ends as on DOS, and sbatch refuses such a script",
+    error("emit.line-ends", whole(*line), "the line has a DOS line ending (CRLF), which sbatch rejects",
           fmt::format("sed -i 's/\\r$//' {}", text::shell_quote(template_.file()->name)));
   }
 
   void check_line(const Line& line) {
     if (!is_directive(line.text)) return;
-    error("emit.directive", whole(line), "directives do not stand in a template",
-          "write it under `scheduler: {directives: ...}` of the profile, where it is checked");
+    error("emit.directive", whole(line), "directives are not allowed in a template",
+          "put it under `scheduler: {directives: ...}` in the profile, where it is checked");
   }
 
   void check_use(const Template::Use& use) {
@@ -85,17 +85,17 @@ class Checker {
     const bool in_head = use.span.line < first_command_;
     if (use.name == "COMMAND") {
       if (use.span.line == last_command_) return;
-      error("emit.misplaced-name", use.span, "{{COMMAND}} stands on the last line only",
+      error("emit.misplaced-name", use.span, "{{COMMAND}} is allowed only on the last line",
             std::string(kLastLine));
     } else if (use.name == "DIRECTIVES") {
       if (in_head && line.text == kDirectives) return;
       error("emit.misplaced-name", use.span,
-            "{{DIRECTIVES}} stands alone on its line, above the first command",
-            "sbatch reads no directive below a command");
+            "{{DIRECTIVES}} must be alone on its line, above the first command",
+            "sbatch ignores directives after a command");
     } else if (!in_head || !line.text.starts_with("# ")) {
       error("emit.misplaced-name", use.span,
-            fmt::format("{{{{{}}}}} stands in a comment above the first command only", use.name),
-            "start the line with '# '; in the script's own commands, Slurm's variables say the same: "
+            fmt::format("{{{{{}}}}} is allowed only in a comment above the first command", use.name),
+            "start the line with '# '; in the script's own commands, use Slurm's variables instead: "
             "$SLURM_JOB_NAME");
     }
   }
@@ -105,7 +105,7 @@ class Checker {
     const auto& last = lines_[last_command_ - 1];
     if (last.text == kLastLine) return;
     error("emit.last-line", whole(last), fmt::format("the last command must be '{}'", kLastLine),
-          "Slurm sends its signals to this shell: it has to become nlaunch, or nlaunch never hears them");
+          "Slurm sends its signals to this shell: it must exec nlaunch, or nlaunch never receives them");
   }
 
   void error(std::string id, SourceSpan span, std::string message, std::string hint) {
@@ -120,7 +120,7 @@ class Checker {
   const Template& template_;
   std::vector<Line> lines_;
   std::uint32_t first_command_ = std::numeric_limits<std::uint32_t>::max();
-  std::uint32_t last_command_ = 0;  ///< 0: there is none
+  std::uint32_t last_command_ = 0;  ///< 0: none
   Diagnostics diagnostics_;
 };
 

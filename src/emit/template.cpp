@@ -20,7 +20,7 @@ std::vector<std::string> known(std::span<const TemplateName> names) {
   return out;
 }
 
-/// Finds the names of one line after the other.
+/// Finds the names, line by line.
 class Parser {
  public:
   Parser(const std::shared_ptr<const SourceFile>& file, std::span<const TemplateName> names)
@@ -44,7 +44,7 @@ class Parser {
       if (close == std::string_view::npos) {
         diagnostics_
             .error("emit.unclosed-name", place(line, open, kOpen.size()), "'{{' is not closed on its line")
-            .hint = "a name is written {{NAME}}; the names are " + text::join(names_, ", ");
+            .hint = "write a name as {{NAME}}; the names are " + text::join(names_, ", ");
         return;
       }
       const auto end = close + kClose.size();
@@ -59,7 +59,7 @@ class Parser {
     if (std::ranges::find(names_, use.name) != names_.end()) return;
     const auto near = text::nearest(text::trim(use.name), names_);
     auto& error = diagnostics_.error("emit.unknown-name", use.span,
-                                     fmt::format("'{}' is no name of this template", braced(use.name)));
+                                     fmt::format("'{}' is not a name of this template", braced(use.name)));
     error.hint =
         near ? fmt::format("did you mean {}?", braced(*near)) : "the names are " + text::join(names_, ", ");
   }
@@ -86,12 +86,12 @@ Result<Template> Template::parse(std::shared_ptr<const SourceFile> file,
   Parser parser(made.file_, names);
   made.uses_ = parser.run();
   auto& diagnostics = parser.diagnostics();
-  // A name that is misspelt may be the very one that is missing.
+  // A misspelled name may be the one that is missing.
   if (diagnostics.has_errors()) return std::unexpected(std::move(diagnostics));
   for (const auto& entry : names) {
     if (!entry.required || made.uses(entry.name)) continue;
     diagnostics.error("emit.missing-name", {made.file_, 0, 0, 1},
-                      fmt::format("the template does not use {}, which it must", braced(entry.name)));
+                      fmt::format("the template does not use {}, which is required", braced(entry.name)));
   }
   if (diagnostics.has_errors()) return std::unexpected(std::move(diagnostics));
   return made;

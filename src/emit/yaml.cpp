@@ -17,7 +17,8 @@ std::uint32_t code_point(std::string_view character) {
   return code;
 }
 
-/// What YAML 1.1 does not take as it is: controls, and what it counts as a line break or a byte order mark.
+/// What YAML 1.1 does not allow unescaped: control characters, and what it treats as a line break or a byte
+/// order mark.
 bool must_be_escaped(std::uint32_t code) {
   return code < 0x20 || (code >= 0x7F && code < 0xA0) || code == 0x2028 || code == 0x2029 || code == 0xFEFF ||
          code == 0xFFFE || code == 0xFFFF;

@@ -19,7 +19,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
-/// Results of sources as they come, and how many are still to come. Outlives `collect` with the threads.
+/// Results of sources as they arrive, and how many are still to come. Outlives `collect` together with the
+/// threads.
 struct Board {
   std::mutex mutex;
   std::condition_variable changed;
@@ -68,12 +69,12 @@ Found run(const Source& source, const Work& work, const Subject* subject, const 
                                std::min(work.end, Clock::now() + source.bound)};
   try {
     return source.collect(context);
-  } catch (const std::exception& error) {  // a thread must not end the program
+  } catch (const std::exception& error) {  // a thread must not terminate the program
     return {{}, {{std::string(source.name), error.what(), ""}}};
   }
 }
 
-/// The sources of a process or of the host: the tree is looked at first, then each lane has a thread.
+/// The sources of a process or of the host: the tree is examined first, then each lane has a thread.
 void start(const std::shared_ptr<Work>& work, const Subject* subject, std::vector<Job> jobs) {
   std::thread([work, subject, jobs = std::move(jobs)] {
     const auto tree =
@@ -100,7 +101,7 @@ std::vector<Job> enlist(Board& board, Source::Of of, const std::string& subject)
   return jobs;
 }
 
-/// The values of the secrets, from the processes themselves: so they are written nowhere on the way.
+/// The values of the secrets, from the processes themselves: so they are not written anywhere on the way.
 Masker masker_of(const Spec& spec) {
   Masker masker;
   for (const auto& subject : spec.processes) {

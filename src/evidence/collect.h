@@ -6,8 +6,8 @@
 namespace nlaunch::evidence {
 
 /// Collects from all processes at the same time, and returns at the deadline at the latest: what has not
-/// come by then is missing. Threads may still be at work then (a read of /proc can hang with the process):
-/// the caller ends the program. Writes what it returns to FOLDER/HOST/collected.json, too:
+/// arrived by then is missing. Threads may still be running then (a read of /proc can hang with the process):
+/// the caller must exit the program. Also writes the returned value to FOLDER/HOST/collected.json:
 ///   {"host", "folder", "seconds", "addresses": [...],
 ///    "got": [...], "missing": [{"what", "why", "install"}],             of the host
 ///    "processes": {"learner.0": {"got": [...], "missing": [...]}}}

@@ -16,7 +16,7 @@ bool any_of(const std::array<std::string_view, Size>& parts, std::string_view te
   return std::ranges::any_of(parts, [&](auto part) { return text.find(part) != std::string_view::npos; });
 }
 
-/// Files of PyTorch and of engines whose functions other ranks have to call, too.
+/// Files of PyTorch and of engines whose functions other ranks must call, too.
 bool is_collective(const Frame& frame) {
   constexpr std::array<std::string_view, 4> kFiles{"device_communicators/pynccl.py",  // of vLLM and SGLang
                                                    "torch/distributed/distributed_c10d.py",
@@ -25,7 +25,7 @@ bool is_collective(const Frame& frame) {
   return any_of(kFiles, frame.file);
 }
 
-/// Code that came with Python or from a package: a person looks for what of his own called it.
+/// Code that came with Python or from a package: a user wants to see which of their own code called it.
 bool is_library(const Frame& frame) {
   constexpr std::array<std::string_view, 4> kParts{"/torch/", "-packages/", "lib/python", "<frozen"};
   // As py-spy shortens them.
@@ -54,7 +54,7 @@ bool in_native_collective(const Stack& stack) {
   return has_native(stack, kNames);
 }
 
-/// In CUDA's driver: for the end of work, or for room to queue more.
+/// In CUDA's driver: waiting for work to complete, or for room to queue more.
 bool waits_for_gpu(const Stack& native, const Stack& python) {
   constexpr std::array<std::string_view, 4> kNative{"libcuda.so", "StreamSynchronize", "DeviceSynchronize",
                                                     "EventSynchronize"};
@@ -67,7 +67,7 @@ bool sleeps(const Member& member) {
   return member.wait_channel.find("nanosleep") != std::string::npos;
 }
 
-/// "vLLM API server (pid 4711)"; empty where its title is not known.
+/// "vLLM API server (pid 4711)"; empty if its title is unknown.
 std::string program_of(const Member& member) {
   return member.title.empty() ? "" : Part{.pid = member.pid, .title = member.title}.str();
 }
@@ -78,18 +78,18 @@ std::string how(const Member& member) {
   return member.state == 'R' || member.cpu > kBusy ? "computes" : "waits";
 }
 
-/// What shows that its program has done its work and shuts down; empty where nothing does.
+/// The sign that its program has done its work and is shutting down; empty if there is none.
 std::string sign_of_end(const Member& member) {
   constexpr std::array<std::string_view, 3> kPython{
       "_shutdown (threading.py", "_exit_function (multiprocessing/", "_run_exitfuncs (atexit"};
   constexpr std::array<std::string_view, 1> kNative{"Py_Finalize"};
   const bool ends =
       std::ranges::any_of(member.python, [&](const Frame& frame) { return any_of(kPython, frame.str()); });
-  if (ends || has_native(member.native, kNative)) return "its Python shuts down";
+  if (ends || has_native(member.native, kNative)) return "its Python is shutting down";
   return member.last_step.empty() ? "" : fmt::format("its last step, {}, is done", member.last_step);
 }
 
-/// One of its further processes that cannot go on, unless its main program cannot either.
+/// One of its other processes that cannot continue, unless its main program cannot either.
 std::optional<Part> part_held_up(const Member& member) {
   constexpr std::string_view kHeld = "TtD";
   if (kHeld.contains(member.state) || member.state == 'X' || member.state == 'Z') return std::nullopt;
@@ -117,14 +117,14 @@ std::string Part::str() const {
 Situation situation_of(const Part& part) {
   Member member;
   member.state = part.state;
-  member.cuda = true;  // it may: nobody asked
+  member.cuda = true;  // it may: not checked
   member.python = part.python;
   member.native = part.native;
   return situation_of(member);
 }
 
 Situation situation_of(const Member& member) {
-  // A server answers while those that work for it are stopped: they are what holds it up.
+  // A server answers while the processes that work for it are stopped: they are what blocks it.
   if (const auto held = part_held_up(member)) {
     return {.doing = held->state == 'D' ? Doing::uninterruptible : Doing::stopped,
             .operation = "",
@@ -181,9 +181,9 @@ std::string describe(const Situation& situation) {
     case Doing::uninterruptible:
       return fmt::format("is in uninterruptible sleep (state D){}{}", who, at);
     case Doing::paused:
-      return "is paused (GET /is_paused), and nobody has resumed it";
+      return "is paused (GET /is_paused), and nothing has resumed it";
     case Doing::ending:
-      return fmt::format("is ending: {}", situation.how);
+      return fmt::format("is exiting: {}", situation.how);
     case Doing::collective:
       return fmt::format("waits in {}{}", situation.operation.empty() ? "a collective" : situation.operation,
                          situation.place.empty() ? "" : fmt::format(", called from {}", situation.place));
@@ -194,7 +194,7 @@ std::string describe(const Situation& situation) {
     case Doing::unknown:
       break;
   }
-  return fmt::format("{}, and nothing tells where", situation.how.empty() ? "runs" : situation.how);
+  return fmt::format("{}, location unknown", situation.how.empty() ? "runs" : situation.how);
 }
 
 }  // namespace nlaunch::evidence

@@ -42,7 +42,7 @@ std::vector<fs::path> sorted(const fs::path& folder) {
   return entries;
 }
 
-/// A program that is alone may have RANK=-1.
+/// A program that runs alone may have RANK=-1.
 std::optional<int> rank_of(const json& object) {
   constexpr std::int64_t kMost = 1'000'000'000;
   const auto rank = object.find("rank");
@@ -51,14 +51,14 @@ std::optional<int> rank_of(const json& object) {
   return number >= 0 && number < kMost ? std::optional(static_cast<int>(number)) : std::nullopt;
 }
 
-/// The lines in which a program says why it ends are its last ones.
+/// A program prints the reason for its exit in its last lines.
 std::string last_words(const std::string& log) {
   constexpr std::size_t kEnough = 4096;
   return log.substr(log.size() - std::min(log.size(), kEnough));
 }
 
-/// "1000/1000", where the bar with the most steps in a log has come to its end once, as tqdm draws a bar
-/// without a title. One that has begun anew counts the steps of an epoch.
+/// "1000/1000", if the bar with the most steps in a log has reached its end once, as tqdm draws a bar without
+/// a title. One that has restarted counts the steps of an epoch.
 std::string last_step(const std::string& log) {
   static const re2::RE2 kBar(R"((?m)(?:^|\r)\s*\d+%\|[^|\r\n]*\|\s(\d+)/(\d+)\s\[)");
   re2::StringPiece rest(log);
@@ -75,8 +75,8 @@ std::string last_step(const std::string& log) {
   return done ? fmt::format("{0}/{0}", most) : "";
 }
 
-/// A subject's processes that are a rank of their own: the first program of each RANK, which the helpers
-/// that it starts inherit. Without a RANK, its first program; one that has ended where there is no other.
+/// The processes of a subject that are separate ranks: the first program of each RANK, which the helpers that
+/// it starts inherit. Without a RANK, its first program; one that has exited if there is no other.
 std::vector<const json*> programs(const json& processes) {
   std::vector<const json*> found;
   std::set<int> ranks;
@@ -94,14 +94,14 @@ std::vector<const json*> programs(const json& processes) {
   return {first == processes.end() ? &processes.front() : &*first};
 }
 
-/// What the files of one subject hold.
+/// The contents of the files of one subject.
 struct Files {
   json processes;
   std::map<pid_t, Stack> python;
   std::map<pid_t, Stack> native;
   std::string log;
-  json sockets;  ///< a list, empty where nothing was collected
-  json server;   ///< an object, empty where it was not asked
+  json sockets;  ///< a list, empty if nothing was collected
+  json server;   ///< an object, empty if it was not queried
 };
 
 std::vector<Connection> connections_of(const json& sockets, pid_t pid) {
@@ -132,7 +132,7 @@ void describe(Member& member, const json& process, const Files& files) {
   member.connections = connections_of(files.sockets, member.pid);
 }
 
-/// The other programs below one: no shells, and nothing that is gone.
+/// The other programs below one: no shells, and none that have exited.
 std::vector<Part> parts_below(const json& processes, pid_t root, const Files& files) {
   std::set<pid_t> below{root};
   std::vector<Part> parts;
@@ -221,7 +221,7 @@ void read_subject(Evidence& evidence, const fs::path& folder) {
   std::ranges::move(members, std::back_inserter(evidence.members));
 }
 
-/// Each thing once: what is not installed is missing for every process.
+/// Without duplicates: a tool that is not installed is missing for every process.
 void note_missing(Evidence& evidence, const json& collected) {
   std::set<std::string> once(evidence.missing.begin(), evidence.missing.end());
   const auto note = [&](const json& list) {
@@ -259,10 +259,9 @@ Result<Evidence> read_evidence(const fs::path& folder) {
       if (sys::is_folder_itself(host)) read_host(evidence, host);
     }
   } catch (const json::exception& error) {
-    return failure("evidence.read", "the evidence in {} cannot be read: {}", folder.string(), error.what());
+    return failure("evidence.read", "cannot read the evidence in {}: {}", folder.string(), error.what());
   }
-  if (evidence.members.empty())
-    return failure("evidence.read", "there is no evidence in {}", folder.string());
+  if (evidence.members.empty()) return failure("evidence.read", "no evidence in {}", folder.string());
   return evidence;
 }
 

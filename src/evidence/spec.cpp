@@ -59,7 +59,7 @@ Result<Spec> spec_from(const std::string& text) {
     for (const auto& process : object.at("processes")) spec.processes.push_back(subject_from(process));
     return spec;
   } catch (const json::exception& error) {
-    return failure("evidence.spec", "what to collect cannot be read: {}", error.what());
+    return failure("evidence.spec", "cannot read what to collect: {}", error.what());
   }
 }
 

@@ -18,7 +18,7 @@ bool accuses(const std::vector<Accused>& accused, std::size_t member) {
   return std::ranges::any_of(accused, [&](const auto& one) { return one.member == member; });
 }
 
-/// Those that all of them name.
+/// The members that all of them name.
 std::vector<Accused> common(const std::vector<const Analysis*>& analyses) {
   auto accused = analyses.front()->accused;
   for (const auto* analysis : analyses)
@@ -36,7 +36,7 @@ std::vector<Accused> all(const std::vector<const Analysis*>& analyses) {
   return accused;
 }
 
-/// One is sure where no other but a weak one, sure or not, names somebody else alone.
+/// The verdict is sure if every other analysis, unless it is weak, also names one of the culprits.
 void weigh(Verdict& verdict) {
   std::vector<const Analysis*> sure;
   std::vector<const Analysis*> any;
@@ -64,7 +64,7 @@ std::string sentence(const Verdict& verdict, const Evidence& evidence) {
                            ? fmt::format("; {} waits for it", evidence.members[verdict.victims[0]].name())
                            : fmt::format("; {} others wait", verdict.victims.size());
   if (verdict.culprits.empty()) {
-    return fmt::format("unsure: nothing tells who is to blame{}", waiting);
+    return fmt::format("unsure: nothing shows which process is to blame{}", waiting);
   }
   std::vector<std::string> names;
   for (const auto& one : verdict.culprits) names.push_back(evidence.members[one.member].str());
@@ -80,7 +80,8 @@ std::string sentence(const Verdict& verdict, const Evidence& evidence) {
                            waiting);
 }
 
-/// Who is seen then was stopped by nlaunch, or waits for those who were. Only who cannot end is of interest.
+/// Processes seen then were stopped by nlaunch, or wait for those that were. Only one that cannot exit is of
+/// interest.
 void judge_the_end(Verdict& verdict, const Evidence& evidence) {
   std::erase_if(verdict.culprits, [&](const auto& one) {
     return situation_of(evidence.members[one.member]).doing != Doing::uninterruptible;
@@ -89,7 +90,7 @@ void judge_the_end(Verdict& verdict, const Evidence& evidence) {
   verdict.victims.clear();
   verdict.sentence = fmt::format("the run is ending: {}", evidence.ending);
   for (const auto& one : verdict.culprits) {
-    verdict.sentence += fmt::format("; {} cannot end: it {}", evidence.members[one.member].str(), one.why);
+    verdict.sentence += fmt::format("; {} cannot exit: it {}", evidence.members[one.member].str(), one.why);
   }
 }
 

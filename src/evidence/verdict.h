@@ -12,7 +12,7 @@
 
 namespace nlaunch::evidence {
 
-/// All that was collected, of all hosts.
+/// Everything that was collected, from all hosts.
 struct Evidence {
   std::vector<Member> members;
   /// By role: its recordings, by the ranks of the role.
@@ -21,31 +21,32 @@ struct Evidence {
   std::map<std::string, std::string> hosts;                        ///< IP address → host
   std::map<std::string, std::map<std::string, GpuUse>> gpu_use{};  ///< by host, by bus id
   std::vector<std::string> missing;  ///< "python stacks on nid002: py-spy is ...", each once
-  std::string ending{};              ///< why the run was being ended then; empty: it went on
+  std::string ending{};              ///< why the run was being stopped then; empty: it continued
 };
 
-/// One who is held to be the cause.
+/// A member that is considered the cause.
 struct Accused {
   std::size_t member = 0;  ///< index into Evidence::members
   std::string why;         ///< "sleeps in load (train.py:12), outside of any collective"
   bool operator==(const Accused& other) const { return member == other.member; }
 };
 
-/// What one source says: of who waits, and of who does not come. Nothing accused: it says nothing.
+/// What one source says about members that wait, and members that do not arrive. Nothing accused: it says
+/// nothing.
 struct Analysis {
   std::string source;  ///< "stacks", "flight recorder", "NCCL RAS", "processes", "connections", "GPUs"
   bool sure = false;
   std::vector<Accused> accused;
   std::vector<std::string> says;  ///< lines for people
-  bool weak = false;              ///< counts for nothing against one that is sure
+  bool weak = false;              ///< does not count against one that is sure
 };
 
-/// Whether a member that does not come may itself wait, for one whom the source does not see: it waits for
-/// its GPU or in a collective (of a library that makes communicators of its own, with another role), or
-/// nothing tells what it does, and there are other roles.
+/// Whether a member that does not arrive may itself be waiting for one that the source does not see: it waits
+/// for its GPU or in a collective (of a library with its own communicators, with another role), or its
+/// activity is unknown and there are other roles.
 bool may_wait_unseen(const Evidence& evidence, std::size_t member);
 
-/// One source's view. Each adds itself in its file in evidence/analyzers/.
+/// One source's view. Each registers itself in its file in evidence/analyzers/.
 struct Analyzer {
   int order;              ///< of Verdict::analyses
   std::string_view name;  ///< Analysis::source
@@ -53,8 +54,8 @@ struct Analyzer {
 };
 
 struct Verdict {
-  /// False: the accused are candidates, likely ones first. Who waits in a collective is a victim until
-  /// something shows otherwise.
+  /// False: the accused are candidates, likely ones first. A member that waits in a collective is a victim
+  /// until something shows otherwise.
   bool sure = false;
   std::vector<Accused> culprits;
   std::vector<std::size_t> victims;  ///< indices into Evidence::members

@@ -8,9 +8,9 @@ using launch::End;
 
 namespace {
 
-/// A hello has some hundred bytes, its ports and addresses included.
+/// A hello has some hundred bytes, including its ports and addresses.
 constexpr std::size_t kLongestHello = 16 << 10;
-/// Besides two of each node, which come at the same time.
+/// In addition to two from each node, which arrive at the same time.
 constexpr std::size_t kMostStrangers = 64;
 
 }  // namespace
@@ -32,7 +32,7 @@ AdmissionServer::~AdmissionServer() {
 void AdmissionServer::accept(std::unique_ptr<sys::Channel> channel) {
   auto* key = channel.get();
   PendingConnection pending{std::move(channel), launch::new_token()};
-  if (pending.challenge.empty()) return;  // without randomness nobody is let in
+  if (pending.challenge.empty()) return;  // without randomness nobody is admitted
   make_room();
   pending.number = ++came_;
   pending.deadline = loop_.after(options_.patience, [this, key] { pending_.erase(key); });
@@ -73,34 +73,35 @@ void AdmissionServer::on_message(sys::Channel* key, std::string_view line) {
   const auto message = decode(line);
   const auto* proved = message ? std::get_if<launch::Signed>(&*message) : nullptr;
   if (proved == nullptr || !launch::is_proved(End::agent, options_.token, pending.challenge, *proved)) {
-    send_away(std::move(pending), message::Refused{"token"});
-    return handlers_.stranger(fmt::format("somebody at {} does not know the token, and was refused", who));
+    reject(std::move(pending), message::Refused{"token"});
+    return handlers_.stranger(fmt::format("rejected a connection from {}: it does not know the token", who));
   }
   const auto says = decode(proved->says);
   if (const auto* hello = says ? std::get_if<message::Hello>(&*says) : nullptr)
     return admit(std::move(pending), *hello);
   if (const auto* hello = says ? std::get_if<message::OutputHello>(&*says) : nullptr)
     return admit(std::move(pending), *hello);
-  send_away(std::move(pending), message::Refused{"hello"});
-  handlers_.stranger(fmt::format("{} knows the token and did not say who it is{}; it was refused", who,
-                                 says ? "" : ": " + says.error().first_message()));
+  reject(std::move(pending), message::Refused{"hello"});
+  handlers_.stranger(
+      fmt::format("rejected a connection from {}: it knows the token but sent no valid hello{}", who,
+                  says ? "" : ": " + says.error().first_message()));
 }
 
 std::string AdmissionServer::misfit(const std::string& host, const std::string& plan,
                                     std::uint32_t node) const {
   constexpr std::size_t kEnough = 12;
   if (plan != options_.plan) {
-    return fmt::format("{} has another plan ({}) than the leader ({})", host, plan.substr(0, kEnough),
+    return fmt::format("{} has a different plan ({}) than the leader ({})", host, plan.substr(0, kEnough),
                        options_.plan.substr(0, kEnough));
   }
   if (node < options_.nodes) return "";
-  return fmt::format("{} says that it is node {} of a plan that has {}", host, node, options_.nodes);
+  return fmt::format("{} claims to be node {}, but the plan has {}", host, node, options_.nodes);
 }
 
 void AdmissionServer::admit(PendingConnection pending, const message::Hello& hello) {
   const auto why = misfit(hello.host, hello.plan, hello.node);
   if (!why.empty()) {
-    send_away(std::move(pending), signed_for(hello.challenge, message::Refused{why}));
+    reject(std::move(pending), signed_for(hello.challenge, message::Refused{why}));
     return handlers_.misfit(why);
   }
   pending.channel->send(encode(signed_for(hello.challenge, message::Welcome{options_.assignment})));
@@ -108,11 +109,11 @@ void AdmissionServer::admit(PendingConnection pending, const message::Hello& hel
   handlers_.arrived({hello.node, hello, std::make_unique<SealedChannel>(std::move(pending.channel), key)});
 }
 
-/// It waits for no answer.
+/// It does not wait for an answer.
 void AdmissionServer::admit(PendingConnection pending, const message::OutputHello& hello) {
   const auto why = misfit(pending.channel->peer_address(), hello.plan, hello.node);
   if (!why.empty()) {
-    send_away(std::move(pending), message::Refused{why});
+    reject(std::move(pending), message::Refused{why});
     return handlers_.misfit(why);
   }
   handlers_.arrived({.node = hello.node, .output = std::move(pending.channel)});
@@ -122,8 +123,8 @@ launch::Signed AdmissionServer::signed_for(const std::string& challenge, const M
   return launch::sign(End::leader, options_.token, challenge, encode(message));
 }
 
-/// Not destroyed from within its own call; what was sent last still goes out.
-void AdmissionServer::send_away(PendingConnection pending, const Message& message) {
+/// Destroyed later, not from within its own call, so that the last message is still sent.
+void AdmissionServer::reject(PendingConnection pending, const Message& message) {
   pending.channel->set({});
   pending.channel->send(encode(message));
   loop_.post([gone = std::shared_ptr<sys::Channel>(std::move(pending.channel))] {});

@@ -13,31 +13,31 @@
 
 namespace nlaunch::fleet {
 
-/// Where agents report: each is challenged, and let in when it proves that it knows the token and holds the
-/// same plan. Who does not is told why, as far as it may know.
+/// Where agents connect: each is challenged, and admitted if it proves that it knows the token and has the
+/// same plan. A rejected one is told why, as far as it may know.
 ///
-/// Anybody may connect. So until the proof a connection has little time and short lines, and there are few of
-/// them: one too many costs the one that has waited for the longest.
+/// Anyone can connect. So until the proof, a connection gets little time and only short lines, and their
+/// number is limited: one too many closes the oldest.
 class AdmissionServer {
  public:
   struct Options {
     std::string token;
     std::string plan;                             ///< its fingerprint
     std::uint32_t nodes = 0;                      ///< of the plan
-    launch::Assignment assignment;                ///< for each who is let in
-    Duration patience = std::chrono::seconds(5);  ///< with who has connected and proves nothing
+    launch::Assignment assignment;                ///< for each admitted agent
+    Duration patience = std::chrono::seconds(5);  ///< with a connection that has not proved anything
   };
   struct AdmittedAgent {
     std::uint32_t node = 0;
     message::Hello hello{};
     std::unique_ptr<SealedChannel> channel{};
-    std::unique_ptr<sys::Channel> output{};  ///< in place of all this: the connection for output
+    std::unique_ptr<sys::Channel> output{};  ///< instead of all this: the connection for output
   };
   struct Handlers {
     std::function<void(AdmittedAgent)> arrived;
-    /// Somebody without the token: perhaps nobody of ours.
+    /// A connection without the token: perhaps not an agent of this run.
     std::function<void(const std::string& why)> stranger;
-    /// One of ours, with whom the run can never begin.
+    /// An agent of this run that can never take part.
     std::function<void(const std::string& why)> misfit;
   };
   static Result<std::unique_ptr<AdmissionServer>> open(sys::Loop& loop, const sys::ListenAt& at,
@@ -46,7 +46,7 @@ class AdmissionServer {
   AdmissionServer(const AdmissionServer&) = delete;
   AdmissionServer& operator=(const AdmissionServer&) = delete;
   [[nodiscard]] std::uint16_t port() const { return listener_->port(); }
-  /// Of a plan that has taken the place of the one before.
+  /// The fingerprint of a plan that replaces the previous one.
   void expect(std::string fingerprint) { options_.plan = std::move(fingerprint); }
 
  private:
@@ -54,7 +54,7 @@ class AdmissionServer {
     std::unique_ptr<sys::Channel> channel;
     std::string challenge;
     sys::Loop::TimerId deadline = 0;
-    std::uint64_t number = 0;  ///< in the order of their coming
+    std::uint64_t number = 0;  ///< in order of arrival
   };
   AdmissionServer(sys::Loop& loop, Options options, Handlers handlers)
       : loop_(loop), options_(std::move(options)), handlers_(std::move(handlers)) {}
@@ -65,10 +65,10 @@ class AdmissionServer {
   void make_room();
   void admit(PendingConnection pending, const message::Hello& hello);
   void admit(PendingConnection pending, const message::OutputHello& hello);
-  /// Why one who knows the token cannot take part; empty: it can.
+  /// Why an agent that knows the token cannot take part; empty if it can.
   [[nodiscard]] std::string misfit(const std::string& host, const std::string& plan,
                                    std::uint32_t node) const;
-  void send_away(PendingConnection pending, const Message& message);
+  void reject(PendingConnection pending, const Message& message);
   [[nodiscard]] launch::Signed signed_for(const std::string& challenge, const Message& message) const;
 
   sys::Loop& loop_;

@@ -22,14 +22,14 @@ namespace {
 
 constexpr std::array kSignals{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 constexpr std::uint64_t kLargestFile = 1U << 30U;
-/// What is left of Slurm's KillWait when the last are killed here: to say how it ended.
+/// Reserved of Slurm's KillWait when the last processes are killed here: to report how it ended.
 constexpr Duration kToTell = std::chrono::seconds(3);
-/// While there is no leader, until it is looked whether another one is there.
+/// While there is no leader: between two checks for a new one.
 constexpr Duration kBetweenLooks = std::chrono::seconds(1);
 constexpr Duration kToConnectAgain = std::chrono::seconds(3);
 /// For each program of a node's modules when it gets another plan.
 constexpr Duration kToPrepare = std::chrono::minutes(1);
-/// The threads of slurmstepd die within this.
+/// The threads of slurmstepd exit within this time.
 constexpr Duration kToShow = std::chrono::milliseconds(100);
 
 pid_t parent_of(pid_t pid) {
@@ -37,8 +37,8 @@ pid_t parent_of(pid_t pid) {
   return info ? info->parent : 0;
 }
 
-/// By which the other nodes reach this one: on the site's interface, else the way that led to this
-/// connection.
+/// The address at which the other nodes reach this one: on the site's interface, else the local address of
+/// this connection.
 Result<std::string> address_for(const plan::Plan& plan, std::uint32_t node, const sys::Channel& channel) {
   const auto& interface = plan.node_of(node).interface;
   if (interface.empty()) return channel.own_address();
@@ -47,9 +47,10 @@ Result<std::string> address_for(const plan::Plan& plan, std::uint32_t node, cons
     if (one.interface.starts_with(interface)) return one.address;
     seen.push_back(fmt::format("{} {}", one.interface, one.address));
   }
-  return failure("launch.interface",
-                 "no interface here begins with '{}' (node.nics.interface of site '{}'): there are {}",
-                 interface, plan.site, text::join(seen, ", "));
+  return failure(
+      "launch.interface",
+      "no network interface here starts with '{}' (node.nics.interface of site '{}'); available: {}",
+      interface, plan.site, text::join(seen, ", "));
 }
 
 }  // namespace
@@ -96,7 +97,7 @@ message::Hello Agent::introduce(const sys::Channel& channel) {
 }
 
 void Agent::admit(LeaderConnection::End end) {
-  if (exit_code_ != 0) return;  // it has left already
+  if (exit_code_ != 0) return;  // it has already left
   if (!end.channel) {
     give_up(end.why);
     return leave(end.refused ? exit_code::bad_input : exit_code::internal);
@@ -121,14 +122,14 @@ void Agent::on_message(std::string_view line) {
   const auto message = decode(line);
   if (!message) {
     return on_leader_lost(
-        fmt::format("nlaunch said what cannot be read: {}", message.error().first_message()));
+        fmt::format("nlaunch sent an invalid message: {}", message.error().first_message()));
   }
   std::visit(
       [this](const auto& what) {
         if constexpr (requires { on(what); }) {
           on(what);
         } else {
-          on_leader_lost("nlaunch said what only an agent says");
+          on_leader_lost("nlaunch sent a message that only an agent may send");
         }
       },
       *message);
@@ -142,10 +143,11 @@ void Agent::send(const Message& message) {
 
 void Agent::on(const message::Bind& /*bind*/) {
   if (backend_) {
-    const auto why = failure("fleet.continues", "its agent has processes of the run, which were given up");
+    const auto why =
+        failure("fleet.continues", "its agent still runs processes that the leader has given up");
     return refuse({exit_code::internal, why.error()});
   }
-  // Nobody says anything before the answer, unless it is not wanted any more.
+  // The leader sends nothing before the answer unless it no longer wants it.
   const sys::CutShort cut([this] { return channel_->connection().waiting() || !guardian_.alive(); });
   const auto nodes = sys::read_regular_file(assignment_.paths.attempt / "nodes.json", kLargestFile);
   if (!nodes) return refuse({exit_code::bad_input, nodes.error()});
@@ -154,7 +156,7 @@ void Agent::on(const message::Bind& /*bind*/) {
   if (const auto refused = worker_.bind(assignment_.paths, *directory, assignment_.share))
     return refuse(*refused);
   address_ = directory->at(index_).address;
-  // The variables of our own step, and the GPUs that it was given, are nobody's loss.
+  // The variables of our own step, and the GPUs that it was given, need not be reported as dropped.
   auto dropped = worker_.node().dropped;
   std::erase_if(dropped, [](const std::string& name) {
     return name.starts_with("SLURM_") || name.starts_with("NLAUNCH_") || name == "CUDA_VISIBLE_DEVICES";
@@ -203,7 +205,7 @@ void Agent::on(const message::Supervise& supervise) {
   const auto kill_wait = supervise.kill_wait;
   longest_grace_ = kill_wait - std::min(kToTell, kill_wait / 2);
   open_output();
-  if (backend_) return backend_->tell_again();  // of what the leader before had started
+  if (backend_) return backend_->replay_events();  // what the previous leader had started
   rules_ = supervise::rules_of(worker_.plan());
   supervise::LocalBackend::Options options{
       worker_.node(),         assignment_.paths.attempt / "logs",
@@ -255,7 +257,8 @@ void Agent::on(const message::Prepare& prepare) {
   const auto refuse = [&](const Diagnostics& why) {
     send(message::Prepared{prepare.file, why.first_message()});
   };
-  if (prepare.file.contains('/')) return refuse(failure("fleet.update", "it names no plan").error());
+  if (prepare.file.contains('/'))
+    return refuse(failure("fleet.update", "it does not name a plan file").error());
   const auto text = sys::read_regular_file(assignment_.paths.attempt / prepare.file, kLargestFile);
   if (!text) return refuse(text.error());
   auto plan = plan::from_json(*text, prepare.file);
@@ -304,27 +307,27 @@ void Agent::listen() {
   }
 }
 
-/// A SIGTERM also comes when slurmstepd is killed, at the death of its first thread: whose child one is shows
-/// only when all of them are gone.
+/// A SIGTERM also arrives when slurmstepd is killed, at the exit of its first thread: the new parent shows
+/// only when all of its threads are gone.
 void Agent::on_stop_signal(int signal) {
   if (signal != SIGTERM || !options_.of_slurm) return take_stop_signal(signal);
   loop_.after(kToShow, [this, signal] { take_stop_signal(signal); });
 }
 
-/// Slurm says TERM to every task of a job that it ends, and KILL some time after. The leader hears of it,
-/// and what it does not stop in time is killed before.
+/// Slurm sends TERM to every task of a job that it ends, and KILL some time later. The leader is told, and
+/// what it does not stop in time is killed before that.
 void Agent::take_stop_signal(int signal) {
   const bool orphan = options_.of_slurm && parent_of(guardian_.guardian()) != parent_;
   if (orphan) return on_leader_lost("its slurmstepd is gone");
   const bool ends = signal != SIGUSR1 && signal != SIGUSR2;
-  // The job of a borrowed node ends, and the run's does not.
+  // The job of a borrowed node ends, but the run does not.
   if (worker_.plan().is_borrowed(index_)) {
     if (!ends) return;
-    return on_leader_lost(fmt::format("its job was told to end ({})", sys::signal_name(signal)));
+    return on_leader_lost(fmt::format("its job received {}", sys::signal_name(signal)));
   }
   const supervise::ProcessEvent process_event{{}, supervise::process_event::Signal{signal}};
   if (channel_) send(process_event);
-  if (alone_ && ends) return on_leader_lost(fmt::format("{} came", sys::signal_name(signal)));
+  if (alone_ && ends) return on_leader_lost(fmt::format("received {}", sys::signal_name(signal)));
   if (!backend_ || leader_lost_) return ends ? leave(128 + signal) : void();
   const auto& rules = worker_.plan().signals;
   const auto rule = rules.find(signal);
@@ -333,18 +336,20 @@ void Agent::take_stop_signal(int signal) {
   loop_.after(longest_grace_, [this] { backend_->perform(supervise::action::KillAll{}); });
 }
 
-/// nlaunch has ended, or cannot be reached: what runs here goes on for a while, until another one leads.
+/// nlaunch has exited or cannot be reached: the processes here keep running for a while, until another leader
+/// takes over.
 void Agent::on_connection_lost(const std::string& why) {
   const auto& grace = worker_.plan().leader_grace;
   const bool may_go_on =
       backend_ && !ending_ && !leader_lost_ && grace > Duration() && !options_.step.empty();
   if (!may_go_on) return on_leader_lost(why);
   if (std::exchange(alone_, true)) return;
-  caller_.console.say(fmt::format("nlaunch agent on {}: {}; what runs here goes on for {} without it\n",
-                                  options_.host, why, format_duration(grace)));
+  caller_.console.say(
+      fmt::format("nlaunch agent on {}: {}; processes here keep running for up to {} without it\n",
+                  options_.host, why, format_duration(grace)));
   patience_ = loop_.after(grace, [this, grace] {
     patience_.reset();
-    on_leader_lost(fmt::format("no nlaunch took the run over within {}", format_duration(grace)));
+    on_leader_lost(fmt::format("no nlaunch took over the run within {}", format_duration(grace)));
   });
   look_for_leader();
 }
@@ -352,7 +357,7 @@ void Agent::on_connection_lost(const std::string& why) {
 void Agent::look_for_leader() {
   loop_.after(kBetweenLooks, [this] {
     if (!alone_ || leader_lost_) return;
-    // The one that was lost may be there still, and says then that this node has been given up.
+    // The lost leader may still be there, and then says that this node has been given up.
     if (auto step = launch::read_step(options_.step)) {
       options_.way.addresses = std::move(step->addresses);
       options_.way.port = step->port;
@@ -373,16 +378,16 @@ void Agent::follow(LeaderConnection::End end) {
   alone_ = false;
   if (patience_) loop_.cancel(*patience_);
   patience_.reset();
-  caller_.console.say(fmt::format("nlaunch agent on {}: another nlaunch leads the run\n", options_.host));
+  caller_.console.say(fmt::format("nlaunch agent on {}: another nlaunch now leads the run\n", options_.host));
   listen_to_leader();
 }
 
-/// There is no leader any more, or the node is taken from it: what runs here is ended as a run is that was
-/// told to stop.
+/// There is no leader any more, or it has lost the node: stops the processes here as on a stop of the run.
 void Agent::on_leader_lost(const std::string& why) {
   if (std::exchange(leader_lost_, true)) return;
   alone_ = false;
-  caller_.console.say(fmt::format("nlaunch agent on {}: {}; ending what runs here\n", options_.host, why));
+  caller_.console.say(
+      fmt::format("nlaunch agent on {}: {}; stopping the processes here\n", options_.host, why));
   if (channel_) send(message::Lost{why});  // the leader may still be there
   if (!options_.runs.empty()) write_own_summary(why);
   if (!backend_ || running_.empty()) return leave(exit_code::internal);

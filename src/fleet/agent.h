@@ -16,23 +16,23 @@
 
 namespace nlaunch::fleet {
 
-/// The agent of one node: does what the leader asks for, as far as it stands in the plan that both
-/// have. Without it, the agent ends what it has started, within the grace of each process.
+/// The agent of one node: does what the leader requests, within the plan that both have. Without the leader,
+/// it stops what it has started, within each process's grace period.
 class Agent {
  public:
   struct Options {
-    LeaderConnection::Options way;  ///< to the leader; the plan's fingerprint is put in
-    std::string host;               ///< by which name this node is known
-    std::filesystem::path runs;     ///< where this node keeps its runs; empty: in the folder that all share
-    bool of_slurm = true;           ///< whoever started this says when it is to end
-    std::filesystem::path step{};   ///< where another leader says that it is there; empty: there can be none
+    LeaderConnection::Options way;  ///< to the leader; the plan's fingerprint is added
+    std::string host;               ///< the name of this node
+    std::filesystem::path runs;     ///< where this node keeps its runs; empty: in the shared directory
+    bool of_slurm = true;           ///< Slurm started this and signals when it has to exit
+    std::filesystem::path step{};   ///< where another leader announces itself; empty: there can be none
   };
   Agent(Options options, plan::Plan plan, const session::Caller& caller,
         const supervise::GuardianLink& guardian);
 
-  /// Until it is let go. The exit code.
+  /// Runs until it is dismissed. Returns the exit code.
   int run();
-  /// It was let go for another attempt, which wants an agent of its own.
+  /// It was dismissed for another attempt, which needs a new agent.
   [[nodiscard]] bool wanted_again() const { return again_; }
 
  private:
@@ -79,12 +79,12 @@ class Agent {
   launch::Assignment assignment_;
   const session::Caller& caller_;
   const supervise::GuardianLink& guardian_;
-  pid_t parent_ = 0;  ///< of the guardian, at the beginning: Slurm's stepd
+  pid_t parent_ = 0;  ///< of the guardian, at the start: slurmstepd
   launch::MachineSource machine_;
   session::NodeWorker worker_;
   std::string id_ = launch::new_token();  ///< see message::Hello
-  std::string prepared_;                  ///< the fingerprint of the plan that was prepared
-  std::string address_;                   ///< by which the other nodes reach this one
+  std::string prepared_;                  ///< the fingerprint of the prepared plan
+  std::string address_;                   ///< the address at which other nodes reach this one
   preflight::Findings findings_;
   supervise::Rules rules_;
 
@@ -97,9 +97,9 @@ class Agent {
   std::unique_ptr<supervise::LocalBackend> backend_;
   std::set<supervise::ProcessIndex> running_;
   Duration longest_grace_{};                    ///< before Slurm itself kills
-  bool ending_ = false;                         ///< the run is decided: nobody takes it over
+  bool ending_ = false;                         ///< the end of the run is decided: no leader takes it over
   bool alone_ = false;                          ///< the leader is gone, and another one may come
-  std::optional<sys::Loop::TimerId> patience_;  ///< with that
+  std::optional<sys::Loop::TimerId> patience_;  ///< for a new leader
   bool leader_lost_ = false;
   bool again_ = false;
   int exit_code_ = 0;

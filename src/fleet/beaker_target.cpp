@@ -14,7 +14,7 @@
 namespace nlaunch::fleet {
 namespace {
 
-/// Beaker sends SIGTERM to a job that it ends, and SIGKILL some time later; it does not say when.
+/// Beaker sends SIGTERM to a job that it stops, and SIGKILL some time later; it does not document when.
 constexpr Duration kKillWait = std::chrono::seconds(30);
 
 std::string token_of(const std::vector<std::string>& environment) {
@@ -43,7 +43,7 @@ class Replicas : public AgentLauncher {
   [[nodiscard]] Duration kill_wait() const override { return kKillWait; }
   [[nodiscard]] bool shares_a_folder() const override { return false; }
   [[nodiscard]] std::string look_at(const std::string& host) const override {
-    return fmt::format("look at the node, and at the log of the replica that ran on {}", host);
+    return fmt::format("check the node and the log of the replica that ran on {}", host);
   }
 
  private:
@@ -65,20 +65,20 @@ Agent::Options options_for(const plan::Plan& plan, const launch::Replica& replic
 
 std::string misfit(const plan::Plan& plan, const launch::Replica& replica,
                    const std::vector<std::string>& environment) {
-  constexpr std::size_t kLeast = 16;  // a shorter one could be guessed from what crosses the wire
+  constexpr std::size_t kLeast = 16;  // a shorter one could be guessed from the network traffic
   if (replica.count != plan.node.count) {
-    return fmt::format("the plan has {}, and this task {}", text::count(plan.node.count, "node"),
+    return fmt::format("the plan has {}, but this task has {}", text::count(plan.node.count, "node"),
                        text::count(replica.count, "replica"));
   }
   if (replica.count == 1) return "";
   const auto token = token_of(environment);
   if (token.size() >= kLeast) return "";
   return fmt::format(
-      "{} {}: replicas know each other by it. The spec takes it from the Beaker secret '{}'; make it once in "
-      "the "
-      "workspace: openssl rand -hex 32 | beaker secret write {}",
-      emit::kTokenVariable, token.empty() ? "is not set" : fmt::format("has less than {} characters", kLeast),
-      plan.beaker.token, plan.beaker.token);
+      "{} {}: replicas authenticate each other with it. The spec reads it from the Beaker secret '{}'; "
+      "create it once in the workspace: openssl rand -hex 32 | beaker secret write {}",
+      emit::kTokenVariable,
+      token.empty() ? "is not set" : fmt::format("has fewer than {} characters", kLeast), plan.beaker.token,
+      plan.beaker.token);
 }
 
 std::unique_ptr<session::AttemptHost> BeakerTarget::next(const supervise::GuardianLink& guardian) {
@@ -90,7 +90,7 @@ supervise::GuardianLink enter_agent(const std::string& host, const session::Call
   return supervise::enter_guarded([host, console = caller.console](const supervise::SupervisorLost& lost) {
     console.say(fmt::format("nlaunch agent on {}: its supervisor {}; {} killed\n", host, lost.status.str(),
                             text::count(lost.swept.killed.size(), "process")));
-    // What an agent announces is not the run's folder, whose end others write, but what lies on its node.
+    // An agent announces not the run directory, whose summary others write, but its scratch directory.
     if (!lost.run_folder.empty()) launch::remove_scratch(lost.run_folder);
   });
 }
@@ -114,11 +114,11 @@ int agent_of_leader(const std::string& plan_file, const session::Caller& caller)
   const auto replica = launch::find_replica(caller.environment);
   if (!replica) return caller.console.error(replica.error());
   if (!*replica) {
-    caller.console.say("nlaunch agent: this is no replica of Beaker\n");
+    caller.console.say("nlaunch agent: not running in a Beaker replica\n");
     return exit_code::usage;
   }
   const auto guardian = enter_agent((*replica)->host, caller);
-  // The leader's own name may lead nowhere from itself.
+  // The leader's own name may not resolve on its own host.
   return Agent(options_for(*plan, **replica, {(*replica)->leader, "127.0.0.1"}, caller), *plan, caller,
                guardian)
       .run();

@@ -4,18 +4,18 @@
 #include "session/caller.h"
 #include "session/run_target.h"
 
-/// A run in the replicas of a Beaker task: there is neither srun nor a shared folder. Each replica starts
-/// `nlaunch run` with the same plan; that of rank 0 decides, the others are the agents of their nodes.
+/// A run in the replicas of a Beaker task, without srun or a shared directory. Each replica starts `nlaunch
+/// run` with the same plan; the replica of rank 0 leads, the others are the agents of their nodes.
 namespace nlaunch::fleet {
 
-/// Why this replica cannot take part, in words for a person; empty when it can.
+/// Why this replica cannot take part, as a message; empty if it can.
 std::string misfit(const plan::Plan& plan, const launch::Replica& replica,
                    const std::vector<std::string>& environment);
 
 /// The replicas, seen from their leader.
 class BeakerTarget : public session::RunTarget {
  public:
-  /// All arguments outlive this. `share`: use GPUs that another run holds.
+  /// All arguments must outlive this. `share`: use GPUs that another run holds.
   BeakerTarget(const plan::Plan& plan, const launch::Replica& replica, bool share,
                const session::Caller& caller)
       : plan_(plan), replica_(replica), share_(share), caller_(caller) {}
@@ -31,10 +31,10 @@ class BeakerTarget : public session::RunTarget {
   const session::Caller& caller_;
 };
 
-/// The agent of a replica, for attempt after attempt. The exit code of the run.
+/// Runs the agent of a replica, for all attempts. Returns the exit code of the run.
 int follow_leader(const plan::Plan& plan, const launch::Replica& replica, const session::Caller& caller);
 
-/// The agent of the leader's own node, for one attempt; `plan_file` is plan.json of the run.
+/// Runs the agent of the leader's own node, for one attempt; `plan_file` is plan.json of the run.
 int agent_of_leader(const std::string& plan_file, const session::Caller& caller);
 
 /// Becomes the guarded process of an agent.

@@ -29,7 +29,7 @@ using namespace std::chrono_literals;
 /// Modules, secrets and libraries on a slow file system.
 constexpr Duration kToBind = 5min;
 constexpr Duration kToLeave = 10s;
-/// srun waits for the tasks of a node that is lost, whether they are there or not.
+/// srun waits for the tasks of a lost node, whether they exist or not.
 constexpr Duration kToLeaveTheOthers = 1s;
 constexpr Duration kGlance = 50ms;
 /// An agent has two connections.
@@ -55,15 +55,15 @@ Leader::Leader(const plan::Plan& plan, bool share, std::unique_ptr<AgentLauncher
   if (token_.empty()) token_ = launch::new_token();
   for (const auto& host : launcher_->nodes()) agents_.push_back({.host = host});
   for (auto node = plan_.node.count; node < plan_.all_nodes(); ++node)
-    agents_.push_back({.host = plan_.name_of_borrowed(node), .lost = "none has come to its place yet"});
+    agents_.push_back({.host = plan_.name_of_borrowed(node), .lost = "no node has joined in its place yet"});
 }
 
 Leader::~Leader() {
-  admission_.reset();  // who comes now is for the next attempt
+  admission_.reset();  // agents that connect now are for the next attempt
   for (auto& agent : agents_) {
-    if (agent.channel && agent.lost.empty() && !is_of_another_) agent.channel->send(encode(message::Bye{}));
+    if (agent.channel && agent.lost.empty() && !led_by_another_) agent.channel->send(encode(message::Bye{}));
   }
-  // What brings an agent that has not come yet cannot be told by it.
+  // An agent that has not connected yet can only be stopped through its starter.
   for (const auto& [node, joining] : joining_)
     if (joining.starter >= 0 && !agents_[node].joins) ::kill(joining.starter, SIGTERM);
   auto running = starters_again_;
@@ -74,7 +74,7 @@ Leader::~Leader() {
   const bool all = starters_again_.empty() &&
                    std::ranges::all_of(own(), [](const Agent& agent) { return agent.lost.empty(); });
   give_back_all();
-  if (starter_ < 0 && !is_of_another_) await_their_end();
+  if (starter_ < 0 && !led_by_another_) wait_for_agents_to_exit();
   const auto begin = std::chrono::steady_clock::now();
   while (!running.empty()) {
     std::erase_if(running, [&](pid_t pid) {
@@ -88,11 +88,12 @@ Leader::~Leader() {
   }
 }
 
-/// Of a run that was taken over: no program here ends with its agents.
-void Leader::await_their_end() {
+/// For a run that was taken over: no program here exits with its agents.
+void Leader::wait_for_agents_to_exit() {
   const auto deadline = std::chrono::steady_clock::now() + kToLeave;
   const auto gone = [](const Agent& agent) { return !agent.channel || !agent.lost.empty(); };
-  while (!std::ranges::all_of(agents_, gone) && std::chrono::steady_clock::now() < deadline) glance();
+  while (!std::ranges::all_of(agents_, gone) && std::chrono::steady_clock::now() < deadline)
+    run_loop_briefly();
 }
 
 // --- until all nodes are bound ---
@@ -113,7 +114,7 @@ std::optional<session::AttemptHost::Refused> Leader::bind(const launch::RunPaths
 std::optional<session::AttemptHost::Refused> Leader::open_reception() {
   if (const auto wanted = kFilesForAll + kFilesForEach * agents_.size(), most = sys::permit_many_files();
       most < wanted) {
-    return refuse(fmt::format("{} need {} open files here, and this process may have {} (ulimit -Hn)",
+    return refuse(fmt::format("{} need {} open files, but this process may have only {} (ulimit -Hn)",
                               text::count(agents_.size(), "node"), wanted, most));
   }
   const auto fingerprint = launch::fingerprint(plan_);
@@ -131,7 +132,8 @@ std::optional<session::AttemptHost::Refused> Leader::open_reception() {
          caller_.console.say(fmt::format("nlaunch: {}\n", why));
        },
        [this](const std::string& why) {
-         if (taken_over_) return caller_.console.say(fmt::format("nlaunch: {}\n", why));  // others may fit
+         if (taken_over_)
+           return caller_.console.say(fmt::format("nlaunch: {}\n", why));  // other agents may fit
          misfit_ = why;
          if (waiting_) loop_.stop();
        }});
@@ -156,7 +158,7 @@ std::optional<session::AttemptHost::Refused> Leader::start_agents() {
   return refuse_unmet();
 }
 
-/// What it says goes to the log of the agents' starter.
+/// Its output goes to the log of the agents' starter.
 Result<pid_t> Leader::start_program(const AgentLauncher::Start& start) {
   const auto log = paths_.attempt / launcher_->log();
   const sys::UniqueFd out(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
@@ -164,7 +166,7 @@ Result<pid_t> Leader::start_program(const AgentLauncher::Start& start) {
   request.argv = start.argv;
   request.env = start.env;
   request.out = request.err = out.get();
-  request.die_with_parent = !plan::outlives_leader(plan_);  // what it has started would end with it
+  request.die_with_parent = !plan::outlives_leader(plan_);  // what it has started would be killed with it
   return sys::spawn(request);
 }
 
@@ -172,20 +174,20 @@ bool Leader::all_met() const {
   return std::ranges::all_of(own(), [](const Agent& agent) { return agent.channel != nullptr; });
 }
 
-/// Everybody hears where everybody is, and binds its node.
+/// Tells every node where all nodes are, and has it bind itself.
 std::optional<session::AttemptHost::Refused> Leader::introduce() {
   name_nodes();
-  const std::string file = "nodes.json";  // to each by itself it would be nodes times nodes
+  const std::string file = "nodes.json";  // in one file: separate messages would be nodes times nodes
   if (const auto written = sys::write_file_atomically(paths_.attempt / file, launch::nodes_text(directory()));
       !written) {
     return refuse(written.error().first_message());
   }
-  if (const auto why = hand_out(file)) return refuse(*why);
+  if (const auto why = distribute(file)) return refuse(*why);
   send_all(message::Bind{});
   const auto answered = [](const Agent& agent) { return agent.bound || agent.refused; };
   if (!wait_for([&] { return std::ranges::all_of(own(), answered); }, kToBind)) return refuse(trouble());
   if (auto refused = refused_by_nodes()) return refused;
-  take_files();
+  collect_files();
   const auto& first = *agents_.front().bound;
   bound_.dropped = first.dropped;
   bound_.lock = first.lock;
@@ -210,7 +212,7 @@ std::optional<session::AttemptHost::Refused> Leader::refused_by_nodes() const {
     caller_.console.say(fmt::format("on {}:\n{}", agent.host, text));
     first = not_bound(exit_code, fmt::format("{}: {}", agent.host, sentence));
   }
-  // What no node can do is nobody's fault but the plan's.
+  // If every node refuses, the plan is at fault, not a node.
   if (first && suspects.size() < own().size()) first->suspects = std::move(suspects);
   return first;
 }
@@ -229,9 +231,9 @@ supervise::Outcome Leader::supervise(unsigned attempt, supervise::EventLog& even
               .terminal = terminal_.get(),
               .judge = session::judge_of(plan_),
               .address_of = [this](const plan::Process& process) { return address_of(process); },
-              .hand_out =
+              .distribute =
                   [this](const std::string& file) {
-                    if (const auto why = hand_out(file)) tell_trouble(*why);
+                    if (const auto why = distribute(file)) tell_trouble(*why);
                   },
               .rebinder = {[this](const auto& rebinding, auto done) { prepare(rebinding, std::move(done)); },
                            [this] { adopt(); }},
@@ -273,27 +275,27 @@ void Leader::admit(AdmissionServer::AdmittedAgent arrived) {
     agent.output = std::move(arrived.output);
     return;
   }
-  if (joining_.contains(node) && !agent.joins && !preparing_) return let_join(std::move(arrived));
-  if (backend_ != nullptr) return let_go(std::move(arrived));
-  // Its job began when nobody led the run: what it would take the place of is not known here.
+  if (joining_.contains(node) && !agent.joins && !preparing_) return begin_join(std::move(arrived));
+  if (backend_ != nullptr) return dismiss(std::move(arrived));
+  // Its job started when there was no leader: what it would replace is not known here.
   const auto job = jobs_.find(node);
   if (plan_.is_borrowed(node) &&
       (job == jobs_.end() || job->second.host != arrived.hello.host || agent.channel))
-    return let_go(std::move(arrived));
-  if (agent.channel && taken_over_) return let_go(std::move(arrived));
+    return dismiss(std::move(arrived));
+  if (agent.channel && taken_over_) return dismiss(std::move(arrived));
   if (agent.channel) {
-    misfit_ = fmt::format("{} is node {}, and so is {}", arrived.hello.host, node, agent.hello.host);
+    misfit_ = fmt::format("{} and {} both claim to be node {}", arrived.hello.host, agent.hello.host, node);
   } else {
     set_channel(node, std::move(arrived));
   }
   if (waiting_) loop_.stop();
 }
 
-/// The run goes on without this one, which had lost its connection. Where another agent has the place by now,
-/// or is to have it, that one stays. What this one has ends with it.
-void Leader::let_go(AdmissionServer::AdmittedAgent arrived) {
+/// The run continues without this agent, which had lost its connection. If another agent has its place, or is
+/// about to get it, that one stays. Its own processes end with it.
+void Leader::dismiss(AdmissionServer::AdmittedAgent arrived) {
   const bool has_the_place = agents_[arrived.node].hello.agent == arrived.hello.agent;
-  if (has_the_place) lose(arrived.node, "its agent had lost the connection");
+  if (has_the_place) lose(arrived.node, "its agent lost the connection");
   arrived.channel->send(encode(message::Bye{exit_code::internal}));
   loop_.after(kToLeave, [gone = std::shared_ptr<SealedChannel>(std::move(arrived.channel))] {});
 }
@@ -310,14 +312,14 @@ void Leader::set_channel(std::uint32_t node, AdmissionServer::AdmittedAgent arri
 void Leader::on_message(std::uint32_t node, std::string_view line) {
   auto message = decode(line);
   if (!message) {
-    return lose(node, fmt::format("its agent said what cannot be read: {}", message.error().first_message()));
+    return lose(node, fmt::format("its agent sent an invalid message: {}", message.error().first_message()));
   }
   std::visit(
       [this, node]<class What>(What& what) {
         if constexpr (requires { on(node, std::move(what)); }) {
           on(node, std::move(what));
         } else {
-          lose(node, "its agent said what only a leader says");
+          lose(node, "its agent sent a message that only a leader may send");
         }
       },
       *message);
@@ -340,7 +342,7 @@ void Leader::on(std::uint32_t node, preflight::Findings findings) {
 
 void Leader::on(std::uint32_t node, const message::Settled& /*settled*/) {
   agents_[node].settled = true;
-  look_whether_done();
+  check_if_done();
 }
 
 void Leader::on(std::uint32_t /*node*/, const message::ProbeNews& probe) {
@@ -351,11 +353,11 @@ void Leader::on(std::uint32_t node, supervise::ProcessEvent process_event) {
   if (backend_ != nullptr) return backend_->on_event(node, std::move(process_event));
   const auto* signal = std::get_if<supervise::process_event::Signal>(&process_event.what);
   if (signal == nullptr || signal->signal != SIGTERM) return;
-  // Slurm ends the job: an agent may hear of it before we do, and leaves.
+  // Slurm ends the job: an agent may notice before we do, and exits.
   if (all_met()) {
     ::raise(SIGTERM);
   } else {
-    step_told_to_end_ = true;
+    step_terminated_ = true;
   }
   if (waiting_) loop_.stop();
 }
@@ -375,11 +377,11 @@ void Leader::on(std::uint32_t node, const message::Lost& lost) {
 }
 
 void Leader::answered(std::uint32_t node) {
-  if (agents_[node].joins) return go_on_joining(node);
-  look_whether_done();
+  if (agents_[node].joins) return continue_join(node);
+  check_if_done();
 }
 
-void Leader::look_whether_done() {
+void Leader::check_if_done() {
   if (waiting_ && waiting_()) loop_.stop();
 }
 
@@ -398,7 +400,7 @@ void Leader::send_all(const Message& message) {
 void Leader::lose(std::uint32_t node, const std::string& why) {
   auto& agent = agents_[node];
   if (!agent.lost.empty()) return;
-  if (agent.joins) return did_not_join(node, why);
+  if (agent.joins) return join_failed(node, why);
   agent.lost = why;
   stop_preparing(node);
   if (backend_ != nullptr) backend_->lose(node, why);
@@ -406,10 +408,10 @@ void Leader::lose(std::uint32_t node, const std::string& why) {
   if (waiting_) loop_.stop();
 }
 
-/// The agents may still be there for a while: they are told to end what they have.
+/// The agents may still be there for a while: they are told to stop their processes.
 void Leader::starter_ended(pid_t pid, sys::WaitStatus status) {
   starters_.erase(pid);
-  if (backend_ != nullptr && pid != starter_) return;  // connections tell what has ended with it
+  if (backend_ != nullptr && pid != starter_) return;  // connections report what was lost with it
   starter_end_ = status;
   if (backend_ != nullptr)
     tell_({{},
@@ -420,17 +422,17 @@ void Leader::starter_ended(pid_t pid, sys::WaitStatus status) {
 bool Leader::wait_for(const std::function<bool()>& done, Duration limit) {
   const auto deadline = std::chrono::steady_clock::now() + limit;
   const auto hopeless = [&] {
-    return starter_end_ || step_told_to_end_ || !misfit_.empty() || session::Interrupts::received() != 0 ||
+    return starter_end_ || step_terminated_ || !misfit_.empty() || session::Interrupts::received() != 0 ||
            !guardian_.alive() || std::chrono::steady_clock::now() > deadline ||
            std::ranges::any_of(own(), [](const Agent& agent) { return !agent.lost.empty(); });
   };
   waiting_ = done;
-  while (!done() && !hopeless()) glance();
+  while (!done() && !hopeless()) run_loop_briefly();
   waiting_ = nullptr;
   return done();
 }
 
-void Leader::glance() {
+void Leader::run_loop_briefly() {
   const auto timer = loop_.after(kGlance, [this] { loop_.stop(); });
   loop_.run();
   loop_.cancel(timer);

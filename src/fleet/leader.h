@@ -22,14 +22,14 @@
 
 namespace nlaunch::fleet {
 
-/// Several nodes with an agent on each, which binds its node, checks it, and starts its processes as this one
-/// decides.
+/// Several nodes with one agent each, which binds its node, checks it, and starts its processes as this
+/// leader decides.
 class Leader : public session::AttemptHost {
  public:
-  /// `share`: use GPUs that another run holds. All other arguments but `gathering` outlive this.
+  /// `share`: use GPUs that another run holds. All other arguments except `gathering` must outlive this.
   Leader(const plan::Plan& plan, bool share, std::unique_ptr<AgentLauncher> gathering,
          const session::Caller& caller, const supervise::GuardianLink& guardian);
-  /// Lets the agents go, and waits for the end of the program that started them.
+  /// Dismisses the agents and waits for the program that started them to exit.
   ~Leader() override;
 
   std::optional<Refused> bind(const launch::RunPaths& paths) override;
@@ -47,23 +47,23 @@ class Leader : public session::AttemptHost {
  private:
   struct Agent {
     std::string host{};
-    std::unique_ptr<SealedChannel> channel{};  ///< null: has not said who it is yet
+    std::unique_ptr<SealedChannel> channel{};  ///< null: it has not connected yet
     std::unique_ptr<sys::Channel> output{};
     message::Hello hello{};
-    std::string lost{};  ///< why it is gone; empty: it is there
-    // What it has answered so far.
+    std::string lost{};  ///< why it is lost; empty: it is connected
+    // Its answers so far.
     std::optional<message::Bound> bound{};
     std::optional<message::NotBound> refused{};
     std::optional<preflight::Findings> findings{};  ///< to the last Look
     bool settled = false;
-    bool joins = false;  ///< a run that goes on: it is not supervised yet
-    bool looks = false;  ///< at its node, before it does
+    bool joins = false;  ///< it joins a run in progress and is not supervised yet
+    bool looks = false;  ///< it is checking its node before that
   };
-  /// The place of a node that was lost, until it is taken.
+  /// The place of a lost node, until it is filled.
   struct Joining {
-    std::string host{};                         ///< that is tried
-    pid_t starter = -1;                         ///< brings an agent there
-    std::optional<sys::Loop::TimerId> timer{};  ///< until it is tried, or given up
+    std::string host{};                         ///< the host being tried
+    pid_t starter = -1;                         ///< starts an agent there
+    std::optional<sys::Loop::TimerId> timer{};  ///< until the host is tried, or given up
   };
 
   void begin(const launch::RunPaths& paths);
@@ -76,17 +76,17 @@ class Leader : public session::AttemptHost {
   void name_nodes();
   [[nodiscard]] launch::NodeAddresses directory() const;
   [[nodiscard]] std::vector<std::string> hosts() const;
-  void take_files();
-  std::optional<std::string> hand_out(const std::string& file);
+  void collect_files();
+  std::optional<std::string> distribute(const std::string& file);
   void admit(AdmissionServer::AdmittedAgent arrived);
-  void let_go(AdmissionServer::AdmittedAgent arrived);
+  void dismiss(AdmissionServer::AdmittedAgent arrived);
   void set_channel(std::uint32_t node, AdmissionServer::AdmittedAgent arrived);
   Result<pid_t> start_program(const AgentLauncher::Start& start);
 
-  std::string listens(const launch::Step& step);
-  Result<launch::Step> know_the_nodes();
+  std::string find_listener(const launch::Step& step);
+  Result<launch::Step> load_nodes();
   std::optional<Refused> await_agents();
-  void await_their_end();
+  void wait_for_agents_to_exit();
 
   [[nodiscard]] std::string address_of(const plan::Process& process);
   void recover(std::uint32_t node);
@@ -95,12 +95,12 @@ class Leader : public session::AttemptHost {
   void bring(std::uint32_t node, const std::string& host);
   void give_up_later(std::uint32_t node);
   [[nodiscard]] std::string led_from(std::uint32_t node) const;
-  void let_join(AdmissionServer::AdmittedAgent arrived);
-  void go_on_joining(std::uint32_t node);
-  void did_not_join(std::uint32_t node, const std::string& why);
+  void begin_join(AdmissionServer::AdmittedAgent arrived);
+  void continue_join(std::uint32_t node);
+  void join_failed(std::uint32_t node, const std::string& why);
   std::optional<preflight::Suspect> unfit_to_join(std::uint32_t node);
 
-  /// Of the nodes of the run's own job; behind them stand those of borrowed ones.
+  /// The nodes of the run's own job; `agents_` has the borrowed ones after them.
   [[nodiscard]] std::span<const Agent> own() const;
   [[nodiscard]] std::span<Agent> own();
   [[nodiscard]] std::string place_of(std::uint32_t node, const std::string& host) const;
@@ -111,8 +111,8 @@ class Leader : public session::AttemptHost {
   void ask_next();
   void take_job(std::uint32_t node, const std::string& job);
   void cancel_job(const std::string& job);
-  void keep_jobs();
-  void know_the_jobs();
+  void save_jobs();
+  void load_jobs();
   void look_at_queue_later();
   void look_at_queue();
   void job_ended(std::uint32_t node, const std::string& job);
@@ -121,7 +121,7 @@ class Leader : public session::AttemptHost {
 
   void prepare(const supervise::Rebinding& rebinding, supervise::Rebinder::Done done);
   void stop_preparing(std::uint32_t node);
-  void look_whether_prepared();
+  void check_if_prepared();
   void adopt();
 
   void tell_trouble(const std::string& sentence);
@@ -139,19 +139,19 @@ class Leader : public session::AttemptHost {
   void on(std::uint32_t node, supervise::BackendEnd end);
   void on(std::uint32_t node, const message::Audit& audit);
   void on(std::uint32_t node, const message::Lost& lost);
-  /// What is waited for from this node may be there now.
+  /// An answer that is waited for from this node may have arrived.
   void answered(std::uint32_t node);
-  void look_whether_done();
+  void check_if_done();
 
   void lose(std::uint32_t node, const std::string& why);
   void starter_ended(pid_t pid, sys::WaitStatus status);
-  /// Runs the loop until `done`, or until that cannot be any more; false then.
+  /// Runs the loop until `done`, or until that is no longer possible; then false.
   bool wait_for(const std::function<bool()>& done, Duration limit);
-  /// Runs the loop for a moment, or until something stops it.
-  void glance();
+  /// Runs the loop briefly, or until something stops it.
+  void run_loop_briefly();
   void send(std::uint32_t node, const Message& message);
   void send_all(const Message& message);
-  /// Every node looks at itself. False: one did not answer.
+  /// Every node checks itself. False: one did not answer.
   bool look(const preflight::Options& options);
   [[nodiscard]] preflight::Examination examination(const preflight::Options& options);
   std::vector<std::optional<preflight::ClockOffset>> compare_clocks();
@@ -159,7 +159,7 @@ class Leader : public session::AttemptHost {
   [[nodiscard]] preflight::Report report_of_absent() const;
   std::unique_ptr<preflight::Probes> make_probes(const preflight::ProbeStart& start);
   [[nodiscard]] std::string starter_log() const;
-  /// What went wrong before all nodes were bound, in words for a person.
+  /// What went wrong before all nodes were bound, as a message.
   [[nodiscard]] std::string trouble() const;
   [[nodiscard]] Refused refuse(const std::string& sentence, int code = exit_code::internal) const;
 
@@ -174,26 +174,26 @@ class Leader : public session::AttemptHost {
   std::unique_ptr<supervise::Terminal> terminal_;
   std::unique_ptr<AdmissionServer> admission_;
   std::vector<std::string> rejected_;
-  std::string misfit_;  ///< why one of ours can never take part
+  std::string misfit_;  ///< why an agent of this run can never take part
   std::vector<Agent> agents_;
-  std::vector<preflight::Rank> ranks_;          ///< once they were asked for
-  pid_t starter_ = -1;                          ///< the first of those that bring the agents
-  std::set<pid_t> starters_;                    ///< all of them that have not ended
-  std::optional<sys::WaitStatus> starter_end_;  ///< of the first, or of any while not all agents were there
-  bool taken_over_ = false;                     ///< another one led this attempt before
-  bool is_of_another_ = false;     ///< it could not take the run over: its agents are left as they are
-  bool step_told_to_end_ = false;  ///< an agent had a SIGTERM before all were there
+  std::vector<preflight::Rank> ranks_;          ///< once requested
+  pid_t starter_ = -1;                          ///< the first program that starts agents
+  std::set<pid_t> starters_;                    ///< all of them that are still running
+  std::optional<sys::WaitStatus> starter_end_;  ///< of the first, or of any before all agents were connected
+  bool taken_over_ = false;                     ///< another leader led this attempt before
+  bool led_by_another_ = false;   ///< the run could not be taken over: its agents are left as they are
+  bool step_terminated_ = false;  ///< an agent got SIGTERM before all were connected
   Duration kill_wait_{};
   std::function<bool()> waiting_;
-  preflight::ClockExchange* clocks_ = nullptr;  ///< while it goes on
-  preflight::RemoteProbes* probes_ = nullptr;   ///< while they try groups
+  preflight::ClockExchange* clocks_ = nullptr;  ///< while in progress
+  preflight::RemoteProbes* probes_ = nullptr;   ///< while it tests groups
   unsigned probe_runs_ = 0;
   supervise::RemoteBackend* backend_ = nullptr;  ///< while it supervises
   supervise::ProcessBackend::Tell tell_;
   std::vector<preflight::Findings>
-      checked_;  ///< what a preflight was made of, by node; empty: there was none
+      checked_;  ///< the findings of the last preflight, by node; empty: there was none
   std::chrono::steady_clock::time_point supervised_since_{};
-  /// The nodes that are there now and the plan with their ports, once somebody asks for an address.
+  /// The current nodes and the plan with their ports, once an address is requested.
   struct Bound {
     launch::NodeAddresses nodes;
     plan::Plan plan;
@@ -201,10 +201,10 @@ class Leader : public session::AttemptHost {
   std::optional<Bound> bound_now_;
   HostHistory history_;
   std::map<std::uint32_t, Joining> joining_;  ///< by node
-  std::set<pid_t> starters_again_;            ///< of agents that came later
+  std::set<pid_t> starters_again_;            ///< of agents that joined later
   struct Job {
     std::string id;
-    std::string host{};  ///< once its agent takes part; empty: it is awaited
+    std::string host{};  ///< once its agent takes part; empty: not yet
   };
   std::map<std::uint32_t, Job> jobs_;  ///< of borrowed nodes, by node
   bool lender_is_ready_ = false;
@@ -213,24 +213,24 @@ class Leader : public session::AttemptHost {
   struct Ask {
     std::unique_ptr<sys::ExecCheck> program;
     sys::Loop::TimerId timer{};
-    bool wanted = true;  ///< else its job is given back at once
+    bool wanted = true;  ///< else its job is cancelled immediately
   };
   std::map<std::uint32_t, Ask> asking_;                                 ///< by node
   std::map<std::string, std::unique_ptr<sys::ExecCheck>> giving_back_;  ///< by job
   std::unique_ptr<sys::ExecCheck> listing_;
   std::optional<sys::Loop::TimerId> queue_timer_;
-  /// Another plan, for which the nodes are being bound.
+  /// Another plan, to which the nodes are being bound.
   struct Preparing {
     std::string file;
     std::string fingerprint;
     supervise::Rebinder::Done done;
     sys::Loop::TimerId timer{};
     std::set<std::uint32_t> awaited{};   ///< nodes that have not answered
-    std::set<std::uint32_t> prepared{};  ///< those that are
-    std::string why{};                   ///< the first that could not be
+    std::set<std::uint32_t> prepared{};  ///< nodes that are prepared
+    std::string why{};                   ///< the first failure
   };
   std::optional<Preparing> preparing_;
-  std::set<std::uint32_t> prepared_;  ///< nodes that may adopt the plan of this fingerprint
+  std::set<std::uint32_t> prepared_;  ///< nodes that may adopt the plan with this fingerprint
   std::string expected_;
   Audit audit_;
 };

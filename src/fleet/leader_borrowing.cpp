@@ -7,20 +7,20 @@
 #include "sys/command.h"
 #include "sys/files.h"
 
-// Nodes of elastic pools: each is a job of its own, whose agent comes when the job has started, and leaves
-// when the scheduler takes the node back. Another job is then asked for.
+// Nodes of elastic pools: each is a separate job, whose agent connects when the job has started and leaves
+// when the scheduler takes the node back. Then another job is submitted.
 namespace nlaunch::fleet {
 namespace {
 
 using namespace std::chrono_literals;
 
-/// A scheduler serves others, too.
+/// The scheduler also serves others.
 constexpr std::size_t kAskedAtOnce = 4;
-/// Between two looks at the queue, for jobs that end before their agents come.
+/// Between two checks of the queue, for jobs that end before their agents connect.
 constexpr Duration kBetweenQueueLooks = 30s;
-/// For the scheduler to take a job.
+/// For the scheduler to accept a job.
 constexpr Duration kToTakeJob = 60s;
-/// For what was asked for to be known, and for jobs to be taken out of the queue, when the run ends.
+/// At the end of the run: for pending requests to be answered, and for jobs to be cancelled.
 constexpr Duration kToGiveBack = 10s;
 constexpr std::uint64_t kLargestJobs = 16U << 20U;
 
@@ -41,12 +41,12 @@ std::span<Leader::Agent> Leader::own() {
   return std::span(agents_).first(plan_.node.count);
 }
 
-/// What its failures are counted under.
+/// The name under which its failures are counted.
 std::string Leader::place_of(std::uint32_t node, const std::string& host) const {
   return plan_.is_borrowed(node) ? plan_.name_of_borrowed(node) : host;
 }
 
-/// Small jobs may be on one host.
+/// Several small jobs can be on one host.
 std::string Leader::unique_name(std::uint32_t node, const std::string& host) const {
   const auto is_taken = [&](const std::string& name) {
     for (std::uint32_t other = 0; other < agents_.size(); ++other)
@@ -58,7 +58,7 @@ std::string Leader::unique_name(std::uint32_t node, const std::string& host) con
   return name;
 }
 
-/// After the run was taken over: its agent is there, or its job is in the queue. False: neither is.
+/// After a takeover: its agent is connected, or its job is in the queue. False: neither.
 bool Leader::take_back(std::uint32_t node) {
   const auto& agent = agents_[node];
   if (agent.channel && agent.lost.empty()) {
@@ -83,7 +83,7 @@ void Leader::borrow(std::uint32_t node) {
   auto& lender = *launcher_->lender();
   if (!lender_is_ready_) {
     if (const auto prepared = lender.prepare(paths_); !prepared)
-      return did_not_join(node, prepared.error().first_message());
+      return join_failed(node, prepared.error().first_message());
     lender_is_ready_ = true;
   }
   auto& ask = asking_[node] = {};
@@ -95,14 +95,14 @@ void Leader::borrow(std::uint32_t node) {
   ask.timer = loop_.after(kToTakeJob, [this, node] {
     const bool wanted = asking_.extract(node).mapped().wanted;
     if (wanted && joining_.contains(node) && !agents_[node].joins)
-      did_not_join(node, fmt::format("the scheduler did not answer within {}", format_duration(kToTakeJob)));
+      join_failed(node, fmt::format("the scheduler did not answer within {}", format_duration(kToTakeJob)));
     ask_next();
   });
 }
 
 void Leader::asked(std::uint32_t node, const std::optional<std::string>& why) {
   const auto found = asking_.find(node);
-  if (found == asking_.end()) return;  // its time was over
+  if (found == asking_.end()) return;  // it timed out
   loop_.cancel(found->second.timer);
   const auto said = found->second.program->said();
   const bool wanted = found->second.wanted;
@@ -113,7 +113,7 @@ void Leader::asked(std::uint32_t node, const std::optional<std::string>& why) {
   else if (!job.empty())
     take_job(node, job);
   else if (wanted && joining_.contains(node) && !agents_[node].joins)
-    did_not_join(node, why.value_or("the scheduler named no job: " + text::printable(said)));
+    join_failed(node, why.value_or("the scheduler returned no job id: " + text::printable(said)));
   ask_next();
 }
 
@@ -127,19 +127,19 @@ void Leader::ask_next() {
   }
 }
 
-/// Its agent may have come before this.
+/// Its agent may have connected before this.
 void Leader::take_job(std::uint32_t node, const std::string& job) {
   const auto& agent = agents_[node];
   const bool takes_part = agent.channel && agent.lost.empty() && !agent.joins;
   jobs_[node] = {job, takes_part ? agent.hello.host : ""};
-  keep_jobs();
+  save_jobs();
   if (backend_ == nullptr || backend_->is_ending()) return;
-  caller_.console.say(fmt::format("nlaunch: job {} asks for {}\n", job, plan_.name_of_borrowed(node)));
+  caller_.console.say(fmt::format("nlaunch: submitted job {} for {}\n", job, plan_.name_of_borrowed(node)));
   look_at_queue_later();
 }
 
-/// For who takes the run over, and for people.
-void Leader::keep_jobs() {
+/// For a leader that takes over the run, and for people.
+void Leader::save_jobs() {
   auto jobs = nlohmann::ordered_json::object();
   for (const auto& [node, job] : jobs_)
     jobs[plan_.name_of_borrowed(node)] = {{"job", job.id}, {"on", job.host}};
@@ -147,8 +147,8 @@ void Leader::keep_jobs() {
   if (!kept && backend_ != nullptr) tell_trouble(kept.error().first_message());
 }
 
-/// As the leader before has left them. Its agents are awaited.
-void Leader::know_the_jobs() {
+/// As the previous leader left them. Their agents are expected.
+void Leader::load_jobs() {
   const auto text = sys::read_regular_file(paths_.attempt / "borrowed.json", kLargestJobs);
   const auto jobs = parse_ordered_json(text.value_or(""));
   if (!jobs.is_object()) return;
@@ -192,24 +192,24 @@ void Leader::look_at_queue() {
       });
 }
 
-/// Before its agent came.
+/// The job ended before its agent connected.
 void Leader::job_ended(std::uint32_t node, const std::string& job) {
   const auto found = jobs_.find(node);
   const bool is_awaited = joining_.contains(node) && !agents_[node].joins;
   if (found == jobs_.end() || found->second.id != job || !is_awaited) return;
   const auto log = launcher_->lender()->log_of(job);
   const auto said = text::trim(sys::read_regular_file(log, kLargestJobs).value_or(""));
-  did_not_join(node, fmt::format("job {} ended before its agent came{}", job,
-                                 said.empty() ? std::string()
-                                              : ": " + text::printable(said.substr(said.rfind('\n') + 1))));
+  join_failed(node, fmt::format("job {} ended before its agent connected{}", job,
+                                said.empty() ? std::string()
+                                             : ": " + text::printable(said.substr(said.rfind('\n') + 1))));
 }
 
-/// What is left of the job of a node that has gone.
+/// Cancels what is left of the job of a lost node.
 void Leader::give_back(std::uint32_t node) {
   if (const auto ask = asking_.find(node); ask != asking_.end()) ask->second.wanted = false;
   const auto job = jobs_.extract(node);
   if (job.empty()) return;
-  keep_jobs();
+  save_jobs();
   cancel_job(job.mapped().id);
 }
 
@@ -221,12 +221,13 @@ void Leader::cancel_job(const std::string& job) {
                                        });
 }
 
-/// The run ends. Agents that are there end their jobs themselves.
+/// At the end of the run. Connected agents end their jobs themselves.
 void Leader::give_back_all() {
-  if (is_of_another_ || launcher_->lender() == nullptr) return;
+  if (led_by_another_ || launcher_->lender() == nullptr) return;
   to_ask_.clear();
   const auto deadline = std::chrono::steady_clock::now() + kToGiveBack;
-  while ((!asking_.empty() || !giving_back_.empty()) && std::chrono::steady_clock::now() < deadline) glance();
+  while ((!asking_.empty() || !giving_back_.empty()) && std::chrono::steady_clock::now() < deadline)
+    run_loop_briefly();
   std::vector<std::string> jobs;
   for (const auto& [node, job] : jobs_)
     if (!agents_[node].channel || !agents_[node].lost.empty()) jobs.push_back(job.id);
@@ -235,10 +236,11 @@ void Leader::give_back_all() {
   if (!jobs.empty()) {
     const auto given = sys::run_command(request_of(launcher_->lender()->give_back(jobs)), kToGiveBack);
     if (!given || !given->status.ok())
-      return caller_.console.say(fmt::format(
-          "nlaunch: these jobs could not be cancelled, and end by themselves: {}\n", text::join(jobs, ", ")));
+      return caller_.console.say(
+          fmt::format("nlaunch: these jobs could not be cancelled and will end on their own: {}\n",
+                      text::join(jobs, ", ")));
   }
-  if (were_jobs) keep_jobs();
+  if (were_jobs) save_jobs();
 }
 
 }  // namespace nlaunch::fleet

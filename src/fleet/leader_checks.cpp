@@ -5,11 +5,11 @@
 #include "fleet/leader.h"
 #include "session/interrupts.h"
 
-// What the nodes are asked before their processes are started, or instead of that.
+// What the nodes are asked before their processes start, or instead of that.
 namespace nlaunch::fleet {
 namespace {
 
-/// Each program that a node asks is given half a minute, each measurement of level deep a minute.
+/// Each program that a node runs has half a minute, each measurement of level deep a minute.
 constexpr Duration kToLook = std::chrono::minutes(5);
 
 }  // namespace
@@ -20,8 +20,7 @@ bool Leader::look(const preflight::Options& options) {
   const auto answered = [&] {
     const auto number =
         std::ranges::count_if(own(), [](const Agent& one) { return one.findings.has_value(); });
-    options.tell(
-        fmt::format("{} of {} have looked at themselves", number, text::count(own().size(), "node")));
+    options.tell(fmt::format("{} of {} checked", number, text::count(own().size(), "node")));
     return static_cast<std::size_t>(number) == own().size();
   };
   return wait_for(answered, kToLook);
@@ -46,7 +45,7 @@ preflight::Examination Leader::examination(const preflight::Options& options) {
 
 preflight::Report Leader::check(const preflight::Options& options) {
   const auto begin = std::chrono::steady_clock::now();
-  auto clocks = compare_clocks();  // while the agents have nothing else to do
+  auto clocks = compare_clocks();  // while the agents are idle
   const bool all = look(options);
   auto asked = examination(options);
   asked.clocks = std::move(clocks);
@@ -86,7 +85,7 @@ std::vector<preflight::Findings> Leader::findings() const {
 
 std::unique_ptr<preflight::Probes> Leader::make_probes(const preflight::ProbeStart& start) {
   const auto spec = std::filesystem::path(start.folder).lexically_relative(paths_.attempt) / "spec.json";
-  if (const auto why = hand_out(spec)) caller_.console.say(fmt::format("nlaunch: {}\n", *why));
+  if (const auto why = distribute(spec)) caller_.console.say(fmt::format("nlaunch: {}\n", *why));
   std::vector<std::string> lost;
   for (const auto& agent : own()) lost.push_back(agent.lost);
   auto probes = std::make_unique<preflight::RemoteProbes>(

@@ -1,10 +1,10 @@
 #include "fleet/leader.h"
 
-// What time the nodes take it to be.
+// Comparison of the nodes' clocks.
 namespace nlaunch::fleet {
 namespace {
 
-/// Three messages each way; who is slower than this has no time to tell.
+/// Three messages each way; a slower node is left out.
 constexpr Duration kPatience = std::chrono::seconds(10);
 
 }  // namespace
@@ -19,11 +19,11 @@ std::vector<std::optional<preflight::ClockOffset>> Leader::compare_clocks() {
 }
 
 void Leader::on(std::uint32_t node, const preflight::ClockAnswer& answer) {
-  if (clocks_ == nullptr) return;  // it comes too late
+  if (clocks_ == nullptr) return;  // too late
   if (clocks_->on_answer(node, answer)) {
     send(node, preflight::ClockExchange::question());
   } else {
-    look_whether_done();
+    check_if_done();
   }
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr Duration kPause = std::chrono::milliseconds(200);
 
-/// The challenge in the line; empty: it has none.
+/// The challenge in the line; empty if there is none.
 std::string challenge_of(std::string_view line) {
   const auto message = decode(line);
   const auto* challenge = message ? std::get_if<message::Challenge>(&*message) : nullptr;
@@ -25,7 +25,7 @@ std::string signed_line(const LeaderConnection::Options& options, const std::str
   return encode(launch::sign(launch::End::agent, options.token, challenge, encode(says)));
 }
 
-/// The first line that comes, within ten seconds; nothing after it is taken.
+/// The first line, within ten seconds; nothing after it is read.
 std::string read_line(int fd) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
   constexpr std::size_t kLongest = 1024;
@@ -72,7 +72,7 @@ void LeaderConnection::connect() {
       loop_, options_.addresses, options_.port, std::max(left, Duration(1)),
       [this](std::unique_ptr<sys::Channel> channel, const std::string& why) {
         if (!channel) {
-          return end({.why = fmt::format("nlaunch cannot be reached at port {} of {}: {}", options_.port,
+          return end({.why = fmt::format("cannot reach nlaunch at port {} of {}: {}", options_.port,
                                          text::join(options_.addresses, ", "), why)});
         }
         channel_ = std::move(channel);
@@ -80,7 +80,7 @@ void LeaderConnection::connect() {
           silence_.reset();
           channel_->set({});
           if (Clock::now() < deadline_) return again();
-          end({.why = fmt::format("who listens at port {} of {} says nothing: it is no nlaunch",
+          end({.why = fmt::format("the process that listens on port {} of {} sent nothing: it is not nlaunch",
                                   options_.port, channel_->peer_address())});
         });
         channel_->set(
@@ -90,7 +90,7 @@ void LeaderConnection::connect() {
       });
 }
 
-/// Who listened has gone before it knew us: it, or the one after it, may be there soon.
+/// The listener closed the connection before it knew us: it, or its successor, may be back soon.
 void LeaderConnection::again() {
   if (!done_) return;
   stop_waiting();
@@ -112,20 +112,20 @@ void LeaderConnection::on_answer(std::string_view line) {
   const auto refuse = [this](std::string why) { end({.why = std::move(why), .refused = true}); };
   const auto message = decode(line);
   if (message && std::holds_alternative<message::Refused>(*message))
-    return refuse(fmt::format("nlaunch at {} refused this node: it has another token", peer));
+    return refuse(fmt::format("nlaunch at {} refused this node: it has a different token", peer));
   const auto* proved = message ? std::get_if<launch::Signed>(&*message) : nullptr;
   if (proved == nullptr || !launch::is_proved(launch::End::leader, options_.token, challenge_, *proved))
-    return refuse(fmt::format("who answers at {} does not know the token", peer));
+    return refuse(fmt::format("the process at {} does not know the token", peer));
   const auto says = decode(proved->says);
   if (const auto* refused = says ? std::get_if<message::Refused>(&*says) : nullptr)
     return refuse("refused: " + refused->why);
   if (const auto* welcome = says ? std::get_if<message::Welcome>(&*says) : nullptr)
-    return let_in(welcome->assignment);
-  refuse(fmt::format("nlaunch at {} said what cannot be read", peer));
+    return on_welcome(welcome->assignment);
+  refuse(fmt::format("nlaunch at {} sent an invalid message", peer));
 }
 
-/// At once: the next line may be there already, and is for who takes the channel.
-void LeaderConnection::let_in(const launch::Assignment& assignment) {
+/// Immediately: the next line may have arrived already, and is for the new owner of the channel.
+void LeaderConnection::on_welcome(const launch::Assignment& assignment) {
   const SealedChannel::Key key{launch::End::agent, options_.token, their_challenge_, challenge_};
   channel_->set({});
   end({.channel = std::make_unique<SealedChannel>(std::move(channel_), key), .assignment = assignment});

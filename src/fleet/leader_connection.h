@@ -13,8 +13,8 @@
 
 namespace nlaunch::fleet {
 
-/// An agent's way to the leader's AdmissionServer: it connects, proves that it knows the token, and makes
-/// sure that the other end does, too.
+/// An agent's connection to the leader's AdmissionServer: connects, proves that it knows the token, and
+/// verifies that the other end does, too.
 class LeaderConnection {
  public:
   struct Options {
@@ -24,16 +24,17 @@ class LeaderConnection {
     std::string plan;  ///< its fingerprint
     std::uint32_t node = 0;
     Duration limit{};
-    Duration patience = std::chrono::seconds(5);  ///< with who accepts the connection and says nothing
+    Duration patience =
+        std::chrono::seconds(5);  ///< with a server that accepts the connection and sends nothing
   };
   struct End {
-    std::unique_ptr<SealedChannel> channel{};  ///< empty: not let in
+    std::unique_ptr<SealedChannel> channel{};  ///< empty: not admitted
     launch::Assignment assignment{};
-    std::string why{};     ///< not let in
-    bool refused = false;  ///< by one of ours: another try would go no better
+    std::string why{};     ///< not admitted
+    bool refused = false;  ///< by the leader of this run: another try would not help
   };
-  /// `hello`: what the agent says of itself, by the connection; its node, plan and challenge are put in here.
-  /// `done` is called once, and sets the channel's handlers before it returns.
+  /// `hello`: what the agent reports about itself, given the connection; node, plan and challenge are added
+  /// here. `done` is called once, and sets the channel's handlers before it returns.
   LeaderConnection(sys::Loop& loop, Options options, std::function<message::Hello(const sys::Channel&)> hello,
                    std::function<void(End)> done);
   ~LeaderConnection();
@@ -47,7 +48,7 @@ class LeaderConnection {
   void on_challenge(std::string_view line);
   void on_answer(std::string_view line);
   void again();
-  void let_in(const launch::Assignment& assignment);
+  void on_welcome(const launch::Assignment& assignment);
   void end(End end);
   void stop_waiting();
 
@@ -59,12 +60,12 @@ class LeaderConnection {
   std::unique_ptr<sys::Connecting> connecting_;
   std::unique_ptr<sys::Channel> channel_;
   std::string their_challenge_;
-  std::string challenge_;  ///< ours, once we have said it
+  std::string challenge_;  ///< ours, once we have sent it
   std::optional<sys::Loop::TimerId> pause_;
   std::optional<sys::Loop::TimerId> silence_;
 };
 
-/// A plain connection to the same server for what processes write; empty where there is none any more.
+/// A plain connection to the same server for process output; empty if there is no server any more.
 sys::UniqueFd connect_output(const std::string& address, const LeaderConnection::Options& options);
 
 }  // namespace nlaunch::fleet

@@ -4,11 +4,11 @@
 #include "launch/job/step.h"
 #include "sys/files.h"
 
-// What nodes tell each other: who they are and, where they share no folder, the files that they have in
+// What nodes tell each other: their names and, if they share no directory, the files that they have in
 // common.
 namespace nlaunch::fleet {
 
-/// A node is known by what its agent calls it where nobody knew before. Two replicas may be on one machine.
+/// If the scheduler does not name a node, its agent does. Two replicas can be on one machine.
 void Leader::name_nodes() {
   std::map<std::string, std::size_t> seen;
   for (auto& agent : own()) {
@@ -17,8 +17,8 @@ void Leader::name_nodes() {
   }
 }
 
-/// The agent that is on our own machine may have come over its loopback: the others reach it by the address
-/// by which they reached us.
+/// The agent on our own machine may have connected over loopback: the others reach it at the address at which
+/// they reached us.
 launch::NodeAddresses Leader::directory() const {
   std::string ours;
   for (const auto& agent : agents_) {
@@ -37,7 +37,7 @@ launch::NodeAddresses Leader::directory() const {
   return nodes;
 }
 
-/// HOST:PORT, by which it is reached.
+/// HOST:PORT at which it is reached.
 std::string Leader::address_of(const plan::Process& process) {
   if (!bound_now_) {
     bound_now_ = Bound{directory(), plan_};
@@ -54,8 +54,8 @@ std::vector<std::string> Leader::hosts() const {
   return names;
 }
 
-/// A file goes to each node. Why it could not.
-std::optional<std::string> Leader::hand_out(const std::string& file) {
+/// Sends a file to each node. Returns why it could not.
+std::optional<std::string> Leader::distribute(const std::string& file) {
   constexpr std::uint64_t kLargest = 32U << 20U;
   if (launcher_->shares_a_folder()) return std::nullopt;
   const auto text = sys::read_regular_file(launch::common_file(paths_, file).value(), kLargest);
@@ -64,28 +64,28 @@ std::optional<std::string> Leader::hand_out(const std::string& file) {
   return std::nullopt;
 }
 
-/// What one node has written for all.
-void Leader::take_files() {
+/// Distributes what one node has written for all.
+void Leader::collect_files() {
   for (const auto& agent : own()) {
     for (const auto& [file, text] : agent.bound->files) {
       const auto path = launch::common_file(paths_, file);
       if (!path) continue;
       auto kept = sys::make_private_folder(path->parent_path());
       if (kept) kept = sys::write_file_atomically(*path, text);
-      const auto why = kept ? hand_out(file) : kept.error().first_message();
+      const auto why = kept ? distribute(file) : kept.error().first_message();
       if (why) caller_.console.say(fmt::format("nlaunch: {}\n", *why));
     }
   }
 }
 
-/// Each node has what was found before any of them leaves: who runs the job may end all of it as soon as one
-/// has failed.
+/// Gives every node the results before any of them leaves: the scheduler may end all of the job as soon as
+/// one node has failed.
 void Leader::conclude(int exit_code) {
   constexpr Duration kToSettle = std::chrono::seconds(30);
   if (launcher_->shares_a_folder()) return;
   for (const char* file : {"summary.json", "preflight.json", "audit.json"}) {
     std::error_code error;
-    if (std::filesystem::exists(launch::common_file(paths_, file).value(), error)) hand_out(file);
+    if (std::filesystem::exists(launch::common_file(paths_, file).value(), error)) distribute(file);
   }
   send_all(message::Settle{});
   const auto settled = [this] {

@@ -11,15 +11,15 @@
 #include "sys/files.h"
 #include "sys/spawn.h"
 
-// Nodes that are lost while the run goes on without them: another agent takes the place, on a spare node or
-// on the same one. The others notice nothing of it.
+// Replacing nodes that are lost while the run continues without them: another agent takes the place, on a
+// spare node or on the same one. The other nodes do not notice.
 namespace nlaunch::fleet {
 namespace {
 
 using namespace std::chrono_literals;
 
-/// From the start of its program until an agent has looked at its node. One that hangs on a dead node is
-/// given up.
+/// From the start of its program until an agent has checked its node. One that hangs on a dead node is given
+/// up.
 constexpr Duration kToJoin = 90s;
 
 }  // namespace
@@ -37,19 +37,20 @@ void Leader::recover(std::uint32_t node) {
   history_.failed(agent.host, since_supervised());
   if (const auto replica = led_from(node); !replica.empty()) {
     return tell_trouble(
-        fmt::format("{} is not replaced: the other nodes of {} know its address, which another "
-                    "node does not have",
+        fmt::format("{} is not replaced: the other nodes of {} use its address, which another "
+                    "node would not have",
                     agent.host, replica));
   }
   if (launcher_->hosts_for(node).empty()) {
-    return tell_trouble(fmt::format("no agent can be brought to the place of {}: {} starts them all at once",
-                                    agent.host, launcher_->starter()));
+    return tell_trouble(
+        fmt::format("{} is not replaced: {} starts all agents together and cannot start another one",
+                    agent.host, launcher_->starter()));
   }
   joining_[node] = {};
   try_next(node);
 }
 
-/// Somebody wishes that nothing runs there, and nothing does.
+/// A drain was requested, and nothing runs there any more.
 void Leader::release(std::uint32_t node) {
   send(node, message::Bye{0});
   agents_[node].lost = "it was drained";
@@ -70,9 +71,9 @@ void Leader::try_next(std::uint32_t node) {
   }
   const auto candidates =
       plan_.is_borrowed(node) ? std::vector{plan_.name_of_borrowed(node)} : launcher_->hosts_for(node);
-  if (plan_.is_borrowed(node)) in_use.clear();  // its name stands for whichever comes
+  if (plan_.is_borrowed(node)) in_use.clear();  // its name stands for whichever node joins
   const auto choice = history_.choose(candidates, in_use, since_supervised());
-  // One that is in use may be free later.
+  // A host in use may be free later.
   joining.timer = loop_.after(choice ? choice->wait : kToJoin, [this, node, choice] {
     const auto joining = joining_.find(node);
     if (joining == joining_.end()) return;
@@ -88,7 +89,7 @@ void Leader::bring(std::uint32_t node, const std::string& host) {
   auto& joining = joining_.at(node);
   const auto start = launcher_->start_again(paths_, node, host);
   const auto pid = start_program(start);
-  if (!pid) return did_not_join(node, pid.error().first_message());
+  if (!pid) return join_failed(node, pid.error().first_message());
   joining.starter = *pid;
   starters_again_.insert(*pid);
   loop_.on_child(*pid, [this, node, pid = *pid](sys::WaitStatus status) {
@@ -96,11 +97,11 @@ void Leader::bring(std::uint32_t node, const std::string& host) {
     const auto joining = joining_.find(node);
     if (joining == joining_.end() || joining->second.starter != pid) return;
     joining->second.starter = -1;
-    if (agents_[node].joins) return;  // its connection tells
+    if (agents_[node].joins) return;  // its connection reports the reason
     const auto log = starter_log();
     const auto said = text::trim(log);
-    did_not_join(node, fmt::format("{} {}: {}", launcher_->starter(), status.str(),
-                                   text::printable(said.substr(said.rfind('\n') + 1))));
+    join_failed(node, fmt::format("{} {}: {}", launcher_->starter(), status.str(),
+                                  text::printable(said.substr(said.rfind('\n') + 1))));
   });
   give_up_later(node);
 }
@@ -111,16 +112,16 @@ void Leader::give_up_later(std::uint32_t node) {
     if (joining == joining_.end()) return;
     joining->second.timer.reset();
     if (joining->second.starter >= 0) ::kill(joining->second.starter, SIGTERM);
-    did_not_join(node, fmt::format("no agent was ready within {}", format_duration(kToJoin)));
+    join_failed(node, fmt::format("no agent was ready within {}", format_duration(kToJoin)));
   });
 }
 
-/// An agent has come to the place of one that was lost.
-void Leader::let_join(AdmissionServer::AdmittedAgent arrived) {
+/// An agent has connected to fill the place of a lost one.
+void Leader::begin_join(AdmissionServer::AdmittedAgent arrived) {
   const auto node = arrived.node;
   auto& agent = agents_[node];
   if (auto& timer = joining_.at(node).timer)
-    loop_.cancel(*timer);  // it may come while another is about to be tried
+    loop_.cancel(*timer);  // it can connect while another one is about to be tried
   give_up_later(node);
   agent = {.host = joining_.at(node).host = unique_name(node, arrived.hello.host)};
   set_channel(node, std::move(arrived));
@@ -129,15 +130,15 @@ void Leader::let_join(AdmissionServer::AdmittedAgent arrived) {
   if (const auto written =
           sys::write_file_atomically(paths_.attempt / "nodes.json", launch::nodes_text(directory()));
       !written) {
-    return did_not_join(node, written.error().first_message());
+    return join_failed(node, written.error().first_message());
   }
   send(node, message::Bind{});
 }
 
-/// What it answers, one after the other.
-void Leader::go_on_joining(std::uint32_t node) {
+/// Handles its answers, in order.
+void Leader::continue_join(std::uint32_t node) {
   auto& agent = agents_[node];
-  if (agent.refused) return did_not_join(node, agent.refused->sentence);
+  if (agent.refused) return join_failed(node, agent.refused->sentence);
   if (!agent.bound) return;
   const bool is_checked = !checked_.empty();
   if (is_checked && !agent.findings) {
@@ -148,7 +149,7 @@ void Leader::go_on_joining(std::uint32_t node) {
     if (const auto suspect = unfit_to_join(node)) {
       const auto said = launcher_->note_unfit(*suspect);
       history_.rule_out(agent.hello.host);
-      return did_not_join(node, suspect->reason + (said.empty() ? "" : "; " + said));
+      return join_failed(node, suspect->reason + (said.empty() ? "" : "; " + said));
     }
     if (!plan_.is_borrowed(node)) checked_[node] = *agent.findings;
   }
@@ -158,15 +159,15 @@ void Leader::go_on_joining(std::uint32_t node) {
   history_.joined(place_of(node, agent.host));
   if (const auto job = jobs_.find(node); job != jobs_.end()) {
     job->second.host = agent.hello.host;
-    keep_jobs();
+    save_jobs();
   }
   if (backend_ == nullptr || backend_->is_ending()) return;
   send(node, message::Supervise{kill_wait_});
   backend_->rejoin(node, agent.host);
 }
 
-/// Of a quick preflight, as far as it blames this node; the others are as they were found before. A borrowed
-/// one is judged as one more node of the run's own job.
+/// The verdict of a quick preflight about this node; findings of the others are reused. A borrowed node is
+/// judged as one more node of the run's own job.
 std::optional<preflight::Suspect> Leader::unfit_to_join(std::uint32_t node) {
   const preflight::Options options{.level = PreflightLevel::quick};
   auto all = checked_;
@@ -186,7 +187,7 @@ std::optional<preflight::Suspect> Leader::unfit_to_join(std::uint32_t node) {
   return std::nullopt;
 }
 
-void Leader::did_not_join(std::uint32_t node, const std::string& why) {
+void Leader::join_failed(std::uint32_t node, const std::string& why) {
   auto& joining = joining_.at(node);
   auto& agent = agents_[node];
   if (joining.timer) loop_.cancel(*joining.timer);
@@ -201,16 +202,16 @@ void Leader::did_not_join(std::uint32_t node, const std::string& why) {
   history_.failed(place_of(node, host), since_supervised());
   if (plan_.is_borrowed(node)) {
     give_back(node);
-    // One that cannot be had for hours is no news each minute.
+    // A node that is unavailable for hours is not reported every minute.
     if (const auto times = history_.failures_of(place_of(node, host)); std::has_single_bit(times))
       tell_trouble(fmt::format("no node could be borrowed for {}: {}", plan_.name_of_borrowed(node), why));
   } else {
-    tell_trouble(fmt::format("{} could not take the place of node {} of the plan: {}", host, node, why));
+    tell_trouble(fmt::format("{} could not replace node {} of the plan: {}", host, node, why));
   }
   try_next(node);
 }
 
-/// "engine.0", a replica over several nodes whose leader was on this one; empty: there is none.
+/// "engine.0", a replica over several nodes whose leader was on this one; empty if there is none.
 std::string Leader::led_from(std::uint32_t node) const {
   for (const auto& process : plan_.processes) {
     const auto& role = plan_.role_of(process);

@@ -7,38 +7,37 @@
 #include "session/interrupts.h"
 #include "sys/files.h"
 
-// What goes wrong with several nodes before their processes are started, in words for a person.
+// What goes wrong with several nodes before their processes start, as messages.
 namespace nlaunch::fleet {
 namespace {
 
 constexpr Duration kForLastWords = std::chrono::seconds(2);
 constexpr std::size_t kLastLines = 10;
 
-/// What an agent says that ends by itself, because it cannot begin.
+/// The output of an agent that exits because it cannot start.
 bool gives_up(std::string_view line) {
   return line.starts_with("nlaunch agent on ") && line.contains(": error: ");
 }
 
 }  // namespace
 
-/// An agent that cannot begin makes srun end the others. Why it could not comes through its log, a moment
-/// later.
+/// An agent that cannot start makes srun kill the others. The reason appears in its log a moment later.
 session::AttemptHost::Refused Leader::refuse_unmet() {
   bool over = false;
   const auto patience = loop_.after(kForLastWords, [&] {
     over = true;
     loop_.stop();
   });
-  waiting_ = [] { return false; };  // an agent that goes, and the end of the starter, stop the loop
+  waiting_ = [] { return false; };  // an agent that is lost, and the exit of the starter, stop the loop
   while (!starter_end_ && !over && session::Interrupts::received() == 0 && guardian_.alive()) loop_.run();
   waiting_ = nullptr;
   loop_.cancel(patience);
   const auto log = starter_log();
-  if (step_told_to_end_ && std::ranges::none_of(text::split(log, '\n'), gives_up)) ::raise(SIGTERM);
+  if (step_terminated_ && std::ranges::none_of(text::split(log, '\n'), gives_up)) ::raise(SIGTERM);
   return refuse(trouble());
 }
 
-/// Not every node could look at itself.
+/// Not every node could check itself.
 preflight::Report Leader::report_of_absent() const {
   preflight::Report report;
   report.cancelled = session::Interrupts::received() != 0 || !guardian_.alive();
@@ -47,7 +46,7 @@ preflight::Report Leader::report_of_absent() const {
     report.rows.push_back(preflight::failed(
         "node", agent.host, agent.lost.empty() ? "did not answer in time" : agent.lost,
         "an agent that answers", {launcher_->look_at(agent.host), preflight::Responsible::admin}));
-    // Who only waited for others that are gone is not to blame.
+    // A node that only waited for lost ones is not to blame.
     if (!agent.lost.empty()) report.rows.back().hosts = {agent.host};
   }
   report.verdict = preflight::worst(report.rows);
@@ -56,7 +55,7 @@ preflight::Report Leader::report_of_absent() const {
 
 // --- what went wrong ---
 
-/// What the starter and agents without a connection have said.
+/// The output of the starter and of agents without a connection.
 std::string Leader::starter_log() const {
   constexpr std::uint64_t kLimit = 16U << 20U;
   return sys::read_regular_file(paths_.attempt / launcher_->log(), kLimit).value_or("");
@@ -67,7 +66,7 @@ std::string Leader::trouble() const {
   if (!misfit_.empty()) return misfit_;
   const auto log = starter_log();
   auto lines = text::split(text::trim(log), '\n');
-  // Who gave up by itself comes before those whom srun ended for it.
+  // An agent that gave up on its own comes before those that srun killed because of it.
   const auto gave_up = std::ranges::find_if(lines, gives_up);
   if (gave_up != lines.end()) return text::printable(*gave_up);
   std::vector<std::string> missing;
@@ -85,14 +84,14 @@ std::string Leader::trouble() const {
   if (!missing.empty()) {
     auto why = rejected_;
     if (!said.empty()) why.push_back(said);
-    return fmt::format("no agent came from {} within {}{}{}", text::join(missing, ", "),
+    return fmt::format("no agent connected from {} within {}{}{}", text::join(missing, ", "),
                        format_duration(launcher_->patience()), why.empty() ? "" : ": ",
                        text::join(why, "; "));
   }
   return "the agents did not answer in time";
 }
 
-/// The starter's log knows of a node that has died; its agent's end is no more than a sign of that.
+/// The starter's log knows why a node died; the exit of its agent is only a symptom.
 std::string Leader::lost() const {
   const auto gone = std::ranges::find_if(own(), [](const Agent& agent) { return !agent.lost.empty(); });
   if (gone == own().end()) return starter_end_ ? trouble() : "";
@@ -102,7 +101,7 @@ std::string Leader::lost() const {
 }
 
 session::AttemptHost::Refused Leader::refuse(const std::string& sentence, int code) const {
-  // Who was told to stop hears of that alone.
+  // After a stop request, the user sees only that.
   if (session::Interrupts::received() == 0) caller_.console.say(fmt::format("nlaunch: {}\n", sentence));
   const bool theirs = gives_up(sentence) || sentence == misfit_;
   return {theirs ? exit_code::bad_input : code, "not-started", sentence};

@@ -1,18 +1,18 @@
 #include "fleet/leader.h"
 #include "launch/job/handshake.h"
 
-// Another plan while the run goes on: all nodes are bound to it, and then all take it, or none does.
+// Another plan during the run: all nodes are bound to it, and then all adopt it, or none does.
 namespace nlaunch::fleet {
 namespace {
 
-/// For modules on a slow file system. Whoever asked waits for a minute longer.
+/// For modules on a slow file system. The requester waits a minute longer.
 constexpr Duration kForAllToPrepare = std::chrono::minutes(2);
 
 }  // namespace
 
 void Leader::prepare(const supervise::Rebinding& rebinding, supervise::Rebinder::Done done) {
   if (!launcher_->shares_a_folder())
-    return done("its nodes share no folder in which they could find the plan");
+    return done("its nodes share no directory in which they could find the plan");
   for (const auto& [node, joining] : joining_)
     if (agents_[node].joins)
       return done(agents_[node].host + " is about to join the run: try again in a moment");
@@ -21,9 +21,9 @@ void Leader::prepare(const supervise::Rebinding& rebinding, supervise::Rebinder:
   preparing_ = Preparing{.file = rebinding.file, .fingerprint = *fingerprint, .done = std::move(done)};
   preparing_->timer = loop_.after(kForAllToPrepare, [this] {
     if (!preparing_) return;
-    preparing_->why = fmt::format("not all nodes had it within {}", format_duration(kForAllToPrepare));
+    preparing_->why = fmt::format("not all nodes had the plan within {}", format_duration(kForAllToPrepare));
     preparing_->awaited.clear();
-    look_whether_prepared();
+    check_if_prepared();
   });
   for (std::uint32_t node = 0; node < agents_.size(); ++node) {
     const auto& agent = agents_[node];
@@ -31,7 +31,7 @@ void Leader::prepare(const supervise::Rebinding& rebinding, supervise::Rebinder:
     preparing_->awaited.insert(node);
     send(node, message::Prepare{rebinding.file, rebinding.roles});
   }
-  look_whether_prepared();
+  check_if_prepared();
 }
 
 void Leader::on(std::uint32_t node, const message::Prepared& prepared) {
@@ -40,16 +40,16 @@ void Leader::on(std::uint32_t node, const message::Prepared& prepared) {
     preparing_->prepared.insert(node);
   else if (preparing_->why.empty())
     preparing_->why = agents_[node].host + ": " + prepared.why;
-  look_whether_prepared();
+  check_if_prepared();
 }
 
-/// A node that is gone gets the plan when it comes back.
+/// A lost node gets the plan when it is back.
 void Leader::stop_preparing(std::uint32_t node) {
   if (!preparing_ || preparing_->awaited.erase(node) == 0) return;
-  look_whether_prepared();
+  check_if_prepared();
 }
 
-void Leader::look_whether_prepared() {
+void Leader::check_if_prepared() {
   if (!preparing_ || !preparing_->awaited.empty()) return;
   auto prepared = *std::exchange(preparing_, std::nullopt);
   loop_.cancel(prepared.timer);

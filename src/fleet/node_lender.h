@@ -10,8 +10,8 @@
 
 namespace nlaunch::fleet {
 
-/// Nodes that are no part of the run's own job: each is a job of its own, which starts an agent. What is
-/// asked of the scheduler is a program each time, which the leader runs without waiting for it.
+/// Provides nodes outside the run's own job: each is a separate job that starts an agent. Each request to the
+/// scheduler is a program that the leader runs without blocking.
 class NodeLender {
  public:
   NodeLender() = default;
@@ -19,18 +19,18 @@ class NodeLender {
   NodeLender(const NodeLender&) = delete;
   NodeLender& operator=(const NodeLender&) = delete;
 
-  /// Once for an attempt, before all others: writes what the jobs are made from.
+  /// Called once per attempt, before all others: writes what the jobs are built from.
   virtual Result<void> prepare(const launch::RunPaths& paths) = 0;
-  /// Submits a job for `node` of the plan, which is on none of the hosts `out`.
+  /// Submits a job for `node` of the plan that avoids the hosts in `out`.
   [[nodiscard]] virtual AgentLauncher::Start ask(std::uint32_t node,
                                                  const std::set<std::string>& out) const = 0;
-  /// The job's id in what that program has written; empty: there is none.
+  /// The job id in the output of that program; empty if there is none.
   [[nodiscard]] virtual std::string job_in(std::string_view said) const = 0;
-  /// Writes the ids of this user's jobs that are not over, a line each.
+  /// Prints the ids of this user's unfinished jobs, one per line.
   [[nodiscard]] virtual AgentLauncher::Start list() const = 0;
-  /// Ends jobs, or takes them out of the queue.
+  /// Cancels jobs, running or queued.
   [[nodiscard]] virtual AgentLauncher::Start give_back(const std::vector<std::string>& jobs) const = 0;
-  /// Where a job writes what its agent says.
+  /// The log file of a job's agent.
   [[nodiscard]] virtual std::string log_of(const std::string& job) const = 0;
 };
 

@@ -19,13 +19,13 @@ struct Unreadable : std::runtime_error {
 
 // --- values ---
 
-/// How a value stands in a message. What cannot be read is an exception.
+/// How a value is represented in a message. Invalid input is an exception.
 template <class T>
 struct Codec {
   static json write(const T& value) { return value; }
   static T read(const json& from) {
     if constexpr (std::integral<T> && !std::same_as<T, bool>) {
-      if (!from.is_number_integer()) throw Unreadable("no whole number");
+      if (!from.is_number_integer()) throw Unreadable("not an integer");
       const bool fits = from.is_number_unsigned() ? std::in_range<T>(from.get<std::uint64_t>())
                                                   : std::in_range<T>(from.get<std::int64_t>());
       if (!fits) throw Unreadable("out of range");
@@ -38,7 +38,7 @@ template <class T>
 struct Codec<std::vector<T>> {
   static json write(const std::vector<T>& values) { return values; }
   static std::vector<T> read(const json& from) {
-    if (!from.is_array()) throw Unreadable("no list");
+    if (!from.is_array()) throw Unreadable("not a list");
     std::vector<T> values;
     for (const auto& one : from) values.push_back(Codec<T>::read(one));
     return values;
@@ -77,7 +77,7 @@ struct Codec<PreflightLevel> {
   static PreflightLevel read(const json& from) {
     const auto word = from.get<std::string>();
     const auto level = value_of<PreflightLevel>(word);
-    if (!level) throw Unreadable("no level");
+    if (!level) throw Unreadable("not a level");
     return *level;
   }
 };
@@ -101,7 +101,7 @@ struct Field {
   }
 };
 
-/// The word by which a structure is known among others, and its members by name.
+/// The type word of a structure, and its members by name.
 template <class What, class... Members>
 struct Form {
   using Type = What;
@@ -250,7 +250,7 @@ constexpr auto kProbeNews =
 template <>
 struct Codec<preflight::ProbeNews> : StructCodec<preflight::ProbeNews, kProbeNews> {};
 
-/// What a node has found of itself is written where the rows of a report are.
+/// The findings of a node have their own codec, next to the rows of a report.
 struct FindingsForm {
   using Type = preflight::Findings;
   std::string_view word = "findings";
@@ -305,7 +305,7 @@ constexpr std::tuple kMessages{
     form("lost", field("why", &Lost::why))};
 using Line = VariantCodec<Message, kMessages>;
 
-/// What is nested so deeply is no message, and copying it would take the whole stack.
+/// Such deep nesting is not a message, and copying it would exhaust the stack.
 bool is_too_deep(std::string_view line) {
   constexpr int kDeepest = 64;
   int depth = 0;
@@ -331,7 +331,7 @@ std::string encode(const Message& message) {
 Result<Message> decode(std::string_view line) {
   if (is_too_deep(line)) return failure("fleet.message", "it is nested too deeply");
   const auto from = parse_json(line);
-  if (from.is_discarded()) return failure("fleet.message", "it is no JSON");
+  if (from.is_discarded()) return failure("fleet.message", "it is not JSON");
   try {
     return Line::read(from);
   } catch (const std::exception& error) {

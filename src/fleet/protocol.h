@@ -18,14 +18,14 @@
 #include "supervise/process_backend.h"
 #include "supervise/remote_backend.h"
 
-/// What the leader of a run and the agents of its nodes say to each other: a line of JSON a message. Both are
-/// of one version of nlaunch and hold one plan.
+/// The messages between the leader of a run and the agents of its nodes: one line of JSON each. Both are of
+/// the same version of nlaunch and have the same plan.
 namespace nlaunch::fleet {
 
 namespace message {
 
-// Until an agent is let in. All but the challenge travel within a launch::Signed; of what is refused for want
-// of the token nothing can be signed.
+// Before an agent is admitted. Every message except the challenge is inside a launch::Signed; a rejection for
+// a missing token cannot be signed.
 
 /// The leader's first line on every connection.
 struct Challenge {
@@ -36,12 +36,12 @@ struct Hello {
   std::uint32_t node = 0;            ///< index in the plan
   std::string plan{};                ///< its fingerprint
   std::string challenge{};           ///< for the leader
-  std::string host{};                ///< by which name the node is known
-  std::string address{};             ///< by which the other nodes reach it
-  std::vector<std::uint16_t> ports;  ///< as launch::ports_of() has them
-  std::string agent{};               ///< by which it is known from another agent of the same node
+  std::string host{};                ///< the name of the node
+  std::string address{};             ///< the address at which other nodes reach it
+  std::vector<std::uint16_t> ports;  ///< as launch::ports_of() returns them
+  std::string agent{};               ///< distinguishes it from another agent of the same node
 };
-/// The connection for what a node's processes write: plain text follows, and there is no answer.
+/// The connection for the output of a node's processes: plain text follows, and there is no answer.
 struct OutputHello {
   std::uint32_t node = 0;
   std::string plan;
@@ -55,31 +55,31 @@ struct Refused {
 
 // From the leader to its agents.
 
-/// A file that all nodes have in common, where they share no folder.
+/// A file that all nodes have in common, if they share no directory.
 struct Keep {
-  std::string file;  ///< by its name for launch::common_file()
+  std::string file;  ///< its name for launch::common_file()
   std::string text;
 };
-/// nodes.json is there. To be answered by Bound or NotBound.
+/// nodes.json has been written. Answered by Bound or NotBound.
 struct Bind {};
-/// To be answered by preflight::Findings.
+/// Answered by preflight::Findings.
 struct Look {
   PreflightLevel level = PreflightLevel::standard;
 };
 struct Supervise {
   Duration kill_wait{};  ///< from the SIGTERM that ends the job to the SIGKILL
 };
-/// The node is to be bound to another plan, for processes of these roles that start from now on; it stays as
-/// it is until Adopt. To be answered by Prepared.
+/// Binds the node to another plan, for processes of these roles that start from now on; nothing changes until
+/// Adopt. Answered by Prepared.
 struct Prepare {
-  std::string file;  ///< that has the plan, by its name in the attempt
+  std::string file;  ///< the file that contains the plan, by its name in the attempt
   std::vector<std::string> roles;
 };
 struct Adopt {};
-/// To be answered by Settled, when all that came before is done.
+/// Answered by Settled, when everything sent before is done.
 struct Settle {};
 struct Bye {
-  std::optional<int> exit_code;  ///< nothing: another attempt follows
+  std::optional<int> exit_code;  ///< empty: another attempt follows
 };
 
 // From an agent to the leader.
@@ -88,30 +88,30 @@ struct Bound {
   std::vector<std::string> notes;
   std::vector<std::string> dropped;          ///< inherited variables that were not passed on
   nlohmann::json libraries;                  ///< launch::libraries_of()
-  nlohmann::json lock;                       ///< launch::provenance(), of the first node; null of the others
+  nlohmann::json lock;                       ///< launch::provenance() of the first node; null for the others
   std::map<std::string, std::string> files;  ///< for all nodes: name for launch::common_file() → text
 };
 struct NotBound {
   int exit_code = 0;
   std::string sentence;
-  std::string text;  ///< as a person should read it
+  std::string text;  ///< as shown to the user
 };
 struct Prepared {
   std::string file;
-  std::string why;  ///< it could not be; empty: it is
+  std::string why;  ///< why it failed; empty: prepared
 };
 struct Settled {};
 struct ProbeNews {
   unsigned run = 0;  ///< of preflight::probe_command::Start
   preflight::ProbeNews news;
 };
-/// Who had which libnccl on the node.
+/// Which process had which libnccl on the node.
 struct Audit {
   nlohmann::json json;  ///< for audit.json
   std::vector<std::string> lines;
   std::size_t findings = 0;
 };
-/// The agent takes the leader for gone, and ends what it has.
+/// The agent considers the leader lost and stops its processes.
 struct Lost {
   std::string why;
 };
@@ -132,13 +132,13 @@ using Message =
                  message::Prepared, message::Settled, message::ProbeNews, supervise::ProcessEvent,
                  message::Audit, supervise::BackendEnd, message::Lost>;
 
-/// A line without its newline: {"type": ..., and the members by name}. Bytes that are no UTF-8 become U+FFFD.
+/// Returns a line without its newline: {"type": ..., and the members by name}. Invalid UTF-8 becomes U+FFFD.
 std::string encode(const Message& message);
-/// Fails [fleet.message] with the reason for what is no message: other JSON, a missing member, a number that
-/// does not fit.
+/// Fails with [fleet.message] and the reason if this is not a message: other JSON, a missing member, a number
+/// out of range.
 Result<Message> decode(std::string_view line);
 
-/// A command of a layer below (preflight::ProbeCommand, supervise::NodeCommand) as the message that it is.
+/// Wraps a command of a lower layer (preflight::ProbeCommand, supervise::NodeCommand) as a message.
 template <class Command>
 Message as_message(const Command& command) {
   return std::visit([](const auto& one) -> Message { return one; }, command);

@@ -7,29 +7,29 @@
 
 #include "base/units.h"
 
-/// Which host takes the place of a node that was lost, and when: pure.
+/// Which host replaces a lost node, and when. Pure.
 namespace nlaunch::fleet {
 
-/// What a run has seen of the hosts of its job.
+/// What a run has observed of the hosts of its job.
 class HostHistory {
  public:
   struct Choice {
     std::string host;
     Duration wait{};  ///< until it may be tried
   };
-  /// A host was lost, or could not be had; `now` is since the attempt began.
+  /// A host was lost or could not be used; `now` is since the start of the attempt.
   void failed(const std::string& host, Duration now);
-  /// An agent there takes part: what it failed at before counts no more.
+  /// An agent on it takes part: earlier failures no longer count.
   void joined(const std::string& host) { failures_.erase(host); }
-  /// Since an agent there took part for the last time.
+  /// Failures since an agent there last took part.
   [[nodiscard]] unsigned failures_of(const std::string& host) const;
-  /// It is not to be tried any more.
+  /// It must not be tried again.
   void rule_out(const std::string& host) { out_.insert(host); }
   [[nodiscard]] const std::set<std::string>& ruled_out() const { return out_; }
 
-  /// Of `candidates` the one that may be tried first; of several, the one that failed least often, in their
-  /// order. A host that was lost may be tried at once, and each failure after that doubles the wait, from two
-  /// seconds to a minute. Nothing: all are `in_use` or ruled out.
+  /// The candidate that can be tried first; among several, the one with the fewest failures, in their order.
+  /// A lost host can be tried immediately; each further failure doubles the wait, from two seconds to a
+  /// minute. Empty: all are `in_use` or ruled out.
   [[nodiscard]] std::optional<Choice> choose(const std::vector<std::string>& candidates,
                                              const std::set<std::string>& in_use, Duration now) const;
 

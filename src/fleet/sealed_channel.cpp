@@ -18,7 +18,7 @@ launch::LineProof proof_for(const SealedChannel::Key& key, End by) {
 SealedChannel::SealedChannel(std::unique_ptr<sys::Channel> channel, const Key& key)
     : channel_(std::move(channel)),
       sent_(proof_for(key, key.end)),
-      heard_(proof_for(key, key.end == End::leader ? End::agent : End::leader)) {}
+      received_(proof_for(key, key.end == End::leader ? End::agent : End::leader)) {}
 
 SealedChannel::~SealedChannel() = default;
 
@@ -27,7 +27,7 @@ void SealedChannel::set(Handlers handlers) {
   channel_->set({.line = [this](std::string_view line) { on_line(line); },
                  .closed =
                      [handlers = handlers_] {
-                       if (const auto then = std::exchange(handlers->closed, nullptr)) then("has ended");
+                       if (const auto then = std::exchange(handlers->closed, nullptr)) then("was closed");
                      }});
 }
 
@@ -35,18 +35,18 @@ void SealedChannel::send(std::string_view text) {
   channel_->send(sent_.next(text) + " " + std::string(text));
 }
 
-/// The handlers may destroy this: what is needed of it after a call is held.
+/// The handlers may destroy this object: what is needed after a call is kept in locals.
 void SealedChannel::on_line(std::string_view line) {
   const auto handlers = handlers_;
   const auto space = line.find(' ');
   const auto text = space == std::string_view::npos ? std::string_view() : line.substr(space + 1);
-  if (space != std::string_view::npos && same_secret(line.substr(0, space), heard_.next(text))) {
+  if (space != std::string_view::npos && same_secret(line.substr(0, space), received_.next(text))) {
     if (handlers->line) handlers->line(text);
     return;
   }
   channel_->set({});
   handlers->line = nullptr;
-  if (const auto then = std::exchange(handlers->closed, nullptr)) then("carried a line that was not signed");
+  if (const auto then = std::exchange(handlers->closed, nullptr)) then("carried an unsigned line");
 }
 
 }  // namespace nlaunch::fleet

@@ -11,21 +11,21 @@
 namespace nlaunch::fleet {
 
 /// A connection on which each line proves that the other end wrote it, and that none was left out, repeated
-/// or moved. The key is that of this connection alone: of the token and of both ends' challenges. Lines are
-/// not encrypted.
+/// or reordered. The key is specific to this connection: derived from the token and both ends' challenges.
+/// Lines are not encrypted.
 class SealedChannel {
  public:
-  /// Of a connection that both ends have proved: the challenges are those of the handshake.
+  /// Of an authenticated connection: the challenges are those of the handshake.
   struct Key {
-    launch::End end;  ///< which of the two this one is
+    launch::End end;  ///< which end this is
     std::string_view token;
     std::string_view leader_challenge;
     std::string_view agent_challenge;
   };
   struct Handlers {
-    /// A line without its newline and its proof.
+    /// A line without its newline and proof.
     std::function<void(std::string_view line)> line;
-    /// Called once; nothing comes after it. `why`: "has ended", or "carried a line that was not signed".
+    /// Called once; nothing comes after it. `why`: "was closed", or "carried an unsigned line".
     std::function<void(const std::string& why)> closed;
   };
   SealedChannel(std::unique_ptr<sys::Channel> channel, const Key& key);
@@ -43,7 +43,7 @@ class SealedChannel {
 
   std::unique_ptr<sys::Channel> channel_;
   launch::LineProof sent_;
-  launch::LineProof heard_;
+  launch::LineProof received_;
   std::shared_ptr<Handlers> handlers_;
 };
 

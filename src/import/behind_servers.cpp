@@ -13,7 +13,7 @@ class BehindServers {
  public:
   explicit BehindServers(Job& job) : job_(job) {}
 
-  /// Takes out those tasks of a part that come to it when a server before it has ended.
+  /// Removes the tasks of a part that reach it only after a server before it has exited.
   bool keep_tasks(std::size_t index) {
     auto& part = job_.out.parts[index];
     for (std::size_t i = 0; i < job_.out.parts.size() && !part.tasks.empty(); ++i) {
@@ -29,8 +29,8 @@ class BehindServers {
       const bool all = std::ranges::all_of(part.tasks, is_behind);
       job_.remark(
           part.line,
-          fmt::format("`{}` is not taken over{}: it stands behind `{}` (line {}), which does not end before "
-                      "the job",
+          fmt::format("`{}` is not imported{}: it comes after `{}` (line {}), which does not exit before the "
+                      "job ends",
                       text::printable(text::shell_join(part.argv)), all ? "" : " on all nodes",
                       text::printable(text::shell_join(server.argv)), server.line));
       part = without_tasks(part, is_behind);
@@ -39,13 +39,13 @@ class BehindServers {
   }
 
  private:
-  /// A server in the foreground: what stands behind it runs when it has ended, which is when the job is over.
+  /// A server in the foreground: what follows runs only after it exits, which is when the job ends.
   [[nodiscard]] bool never_ends(const Part& part) const {
     const bool others =
         part.inner.size() > 1 || (!part.inner.empty() && job_.recording.commands[part.inner[0]].background);
     const bool limited = std::ranges::any_of(
         part.wrapper, [](const auto& word) { return shell::program_name(word) == "timeout"; });
-    // Under job control it is not seen what is in the background.
+    // Under job control, background programs cannot be recognized.
     static const RE2 kJobControl(R"(^set (-o monitor|-[a-zA-Z]*m))");
     const bool jobs = std::ranges::any_of(
         job_.recording.traced, [](const auto& one) { return RE2::PartialMatch(one.text, kJobControl); });
@@ -59,7 +59,7 @@ class BehindServers {
     return work == Work::engine && !own_script && !other_verb;
   }
 
-  /// What a task runs of a part, or the task that stands for it.
+  /// The command of a part that a task, or the task that represents it, runs.
   static std::size_t command_of(const Part& part, std::uint32_t rank) {
     for (std::size_t i = 0; i < part.commands.size(); ++i)
       if (part.tasks[part.recorded[i]].rank == rank) return part.commands[i];
@@ -81,7 +81,7 @@ class BehindServers {
     for (std::size_t i = 0; i < part.commands.size(); ++i) {
       const auto task = part.recorded[i];
       if (is_left_out(part.tasks[task])) {
-        job_.out.became[part.commands[i]] = "left out: a server is before it";
+        job_.out.became[part.commands[i]] = "left out: it comes after a server";
         continue;
       }
       rest.commands.push_back(part.commands[i]);
@@ -90,7 +90,7 @@ class BehindServers {
     }
     if (!rest.commands.empty()) return rest;
     for (const auto command : all_commands_of(part))
-      job_.out.became[command] = "left out: a server is before it";
+      job_.out.became[command] = "left out: it comes after a server";
     rest = part;
     rest.tasks.clear();
     return rest;

@@ -18,7 +18,7 @@
 namespace nlaunch::import {
 namespace {
 
-/// Hosts by their addresses: who is asked for one may be given the other.
+/// Replaces hosts with their addresses, since either can be used for the other.
 std::string with_addresses(std::string text) {
   static const RE2 kHost(R"(rec-node-(\d+))");
   std::string number;
@@ -33,7 +33,7 @@ std::string with_addresses(std::string text) {
   return text;
 }
 
-/// Which GPUs and which port are nlaunch's to choose.
+/// nlaunch chooses the GPUs and the port.
 bool is_chosen(std::string_view name) {
   constexpr std::array<std::string_view, 4> kNames{"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "MASTER_PORT",
                                                    "LD_PRELOAD"};
@@ -80,7 +80,7 @@ class Check {
     return nullptr;
   }
 
-  /// Each of the plan's nodes stands for one of the recorded job's.
+  /// Maps each node of the plan to one of the recorded job.
   bool place() {
     recorded_node_.assign(plan_.node.count, UINT32_MAX);
     std::set<std::uint32_t> taken;
@@ -98,15 +98,15 @@ class Check {
         if (node == UINT32_MAX && taken.insert(part.tasks[i].node).second) node = part.tasks[i].node;
         if (node != part.tasks[i].node)
           tell(part.line,
-               fmt::format("{}.{}: the plan has it on node {}, beside what runs elsewhere in the script, "
-                           "where it is on node {}",
+               fmt::format("{}.{}: the plan puts it on node {}, together with programs that the script "
+                           "runs on another node; in the script it is on node {}",
                            role.name, i, process->node, part.tasks[i].node));
       }
       const auto planned = std::ranges::count_if(
           plan_.processes, [&](const auto& process) { return plan_.role_of(process).name == role.name; });
       if (static_cast<std::size_t>(planned) > part.tasks.size())
         tell(part.line,
-             fmt::format("{}: the plan has {}, and the script {}", role.name,
+             fmt::format("{}: the plan has {}, the script {}", role.name,
                          text::count(static_cast<std::size_t>(planned), "process"), part.tasks.size()));
     }
     for (auto& node : recorded_node_) {
@@ -143,12 +143,13 @@ class Check {
     words(part.line, name, argv, wanted);
     if (const auto folder = resolved(planned.workdir); folder != command.folder)
       tell(part.line,
-           fmt::format("{}: it runs in '{}', and in '{}' in the script", name, folder, command.folder));
+           fmt::format("{}: it runs in '{}', but in '{}' in the script", name, folder, command.folder));
     variables(part.line, name, process, command, resolved);
     for (const auto& problem : problems.items()) tell(part.line, problem.message);
   }
 
-  /// On the node of each recorded program, or on one for all, a process writes what it is given.
+  /// On the node of each recorded program, or on one node for all, a process writes the files that it is
+  /// given.
   void files(const ImportedRole& role, const Part& part, const plan::NodeNames& names) {
     const bool in_task = std::ranges::any_of(part.files, &PartFile::in_task);
     for (std::size_t i = 0; i < part.commands.size(); ++i) {
@@ -157,7 +158,7 @@ class Check {
         return plan_.role_of(one).name == role.name && (!in_task || recorded_node_.at(one.node) == node);
       });
       if (process == plan_.processes.end()) {
-        tell(part.line, fmt::format("{}: no process of it is on node {}", role.name, node));
+        tell(part.line, fmt::format("{}: it has no process on node {}", role.name, node));
         continue;
       }
       std::vector<PartFile> given;
@@ -175,13 +176,13 @@ class Check {
   void words(std::uint32_t line, const std::string& name, const shell::Words& planned,
              const shell::Words& wanted) {
     if (planned.size() != wanted.size())
-      return tell(line, fmt::format("{}: it has {}, and {} in the script", name,
+      return tell(line, fmt::format("{}: it has {}, but {} in the script", name,
                                     text::count(planned.size(), "argument"), wanted.size()));
     for (std::size_t i = 0; i < planned.size(); ++i) {
       if (planned[i] == wanted[i]) continue;
       tell(line, planned[i].find(kMasked) != std::string::npos
-                     ? fmt::format("{}: argument {} holds a secret, which no plan has", name, i)
-                     : fmt::format("{}: argument {} is '{}', and '{}' in the script", name, i, planned[i],
+                     ? fmt::format("{}: argument {} contains a secret, which a plan never contains", name, i)
+                     : fmt::format("{}: argument {} is '{}', but '{}' in the script", name, i, planned[i],
                                    wanted[i]));
     }
   }
@@ -210,11 +211,11 @@ class Check {
       const auto plans = planned.find(variable);
       const auto wants = wanted.find(variable);
       if (wants == wanted.end()) {
-        // A module that the script loads later is loaded for all.
+        // A module that the script loads later is loaded for all programs.
         if (variable == "LD_LIBRARY_PATH" && plans->second == "/rec/modules/lib") continue;
         const bool own = of_nlaunch.contains(variable) || is_rank(variable) || is_set_by_slurm(variable);
         if (!own)
-          tell(line, fmt::format("{}: {} is '{}', and not set in the script", name, variable, plans->second));
+          tell(line, fmt::format("{}: {} is '{}', but not set in the script", name, variable, plans->second));
         continue;
       }
       const auto value = with_addresses(wants->second);
@@ -226,12 +227,12 @@ class Check {
       }
       tell(line,
            plans == planned.end()
-               ? fmt::format("{}: {} is not set, and '{}' in the script", name, variable, value)
-               : fmt::format("{}: {} is '{}', and '{}' in the script", name, variable, plans->second, value));
+               ? fmt::format("{}: {} is not set, but '{}' in the script", name, variable, value)
+               : fmt::format("{}: {} is '{}', but '{}' in the script", name, variable, plans->second, value));
     }
   }
 
-  /// Of a list that was empty before, `/a:` and `/a` are the same.
+  /// For a list that was empty before, `/a:` and `/a` are the same.
   static bool is_same(const std::string& variable, std::string planned, std::string wanted) {
     if (variable.ends_with("PATH")) {
       for (auto* text : {&planned, &wanted}) {

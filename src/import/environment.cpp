@@ -17,7 +17,7 @@ namespace {
 
 using std::ranges::any_of;
 
-/// Belongs to the machine: its network, its compilers, its proxies.
+/// True for variables of the machine: its network, its compilers, its proxies.
 bool is_of_site(std::string_view name) {
   constexpr std::array<std::string_view, 11> kFamilies{
       "NCCL_", "FI_", "OFI_", "GLOO_", "UCX_", "RCCL_", "MPICH_", "PMI_", "CXI_", "SLINGSHOT_", "HSA_"};
@@ -33,12 +33,12 @@ bool is_of_nlaunch(std::string_view name, const ImportedRole& role) {
   return config::is_reserved_variable(name, {.rendezvous = role.rendezvous, .is_rank = role.gpus <= 1});
 }
 
-/// Of a list that the script has added to: the addition; in front of it or behind.
+/// For a list that the script extended: the added part, before or after it.
 struct Addition {
   std::string front, back;
 };
 std::optional<Addition> addition_of(const std::string& value, const std::string& before) {
-  if (before.empty()) {  // `X=/a:$X` of a variable that nothing has set
+  if (before.empty()) {  // `X=/a:$X` of an unset variable
     if (value.size() > 1 && value.ends_with(':')) return Addition{value.substr(0, value.size() - 1), ""};
     if (value.size() > 1 && value.starts_with(':')) return Addition{"", value.substr(1)};
     return std::nullopt;
@@ -118,7 +118,7 @@ class Environment {
     out_.remarks[destination].push_back({line, std::move(text)});
   }
 
-  /// The line of the script that sets it; 0: none does.
+  /// The line of the script that sets it; 0 if none does.
   [[nodiscard]] std::uint32_t line_of(const std::string& name) const {
     std::uint32_t line = 0;
     for (const auto& one : recording_.assignments) {
@@ -147,13 +147,13 @@ class Environment {
             out_.module_paths.push_back({"", escaped(argv[i]), command.line, ""});
           else if (argv[i] != "-p" && argv[i] != "--prepend")
             remark(Destination::roles, command.line,
-                   fmt::format("`{}`: the profile puts the folder in front of the others",
+                   fmt::format("`{}`: the profile puts the directory before the others",
                                text::shell_join(argv)));
         }
       } else if (verb != "list" && verb != "avail" && verb != "show" && !verb.empty()) {
         out_.not_said.push_back(
-            {command.line, fmt::format("`{}`: a profile loads modules, and does nothing else with "
-                                       "them. `modules: {{init: FILE}}` names a shell file that may",
+            {command.line, fmt::format("`{}`: a profile can only load modules. For anything else, "
+                                       "name a shell file with `modules: {{init: FILE}}`",
                                        text::shell_join(argv))});
       }
     }
@@ -182,9 +182,9 @@ class Environment {
           !conda->second->starts_with("/rec/home/miniconda3"))
         continue;
       remark(Destination::experiment, line_of("CONDA_PREFIX"),
-             "the environment of conda is looked for in ~/miniconda3, since the script does not say where "
+             "the conda environment is assumed to be in ~/miniconda3, since the script does not say where "
              "conda is "
-             "(`conda env list` does)");
+             "(see `conda env list`)");
       break;
     }
     for (auto* role : roles_) {
@@ -241,7 +241,7 @@ class Environment {
     if (!added->back.empty()) into.append.push_back({name, added->back, line, ""});
   }
 
-  /// A password in an address: http_proxy.
+  /// A password in a URL: http_proxy.
   bool holds_secret(const std::string& name) {
     return std::ranges::any_of(roles_, [&](const auto* role) {
       const auto found = changes(*role).find(name);
@@ -249,7 +249,7 @@ class Environment {
     });
   }
 
-  /// Read where the process starts, from where the script reads it.
+  /// Read when the process starts, from the place where the script reads it.
   bool secret(const std::string& name, std::uint32_t line) {
     if (!looks_like_secret(name) && !holds_secret(name)) return false;
     const auto text = line > 0 && line <= lines_.size() ? lines_[line - 1] : std::string();
@@ -259,12 +259,12 @@ class Environment {
     else if (auto file = read_file(text); !file.empty())
       one = {name, "file", std::move(file), line, ""};
     else
-      one.remark = "nlaunch takes it from the environment in which it is called";
+      one.remark = "nlaunch reads it from the environment in which it is called";
     out_.secrets.push_back(std::move(one));
     return true;
   }
 
-  /// LD_PRELOAD is for those that train.
+  /// Only roles that train get LD_PRELOAD.
   void preload() {
     const auto line = line_of("LD_PRELOAD");
     for (auto* role : roles_) {
@@ -272,7 +272,7 @@ class Environment {
       if (found == changes(*role).end() || !found->second || found->second->empty()) continue;
       const bool trains = role->kind == RoleKind::learner || role->ends_run.value_or(false);
       if (!trains) {
-        role->remarks.push_back({line, "LD_PRELOAD is not taken over: it is for those that train"});
+        role->remarks.push_back({line, "LD_PRELOAD is not imported: only roles that train get it"});
         continue;
       }
       for (const auto& path : text::split(text::join(text::split(*found->second, ' '), ":"), ':')) {
@@ -305,7 +305,7 @@ class Environment {
     return name;
   }
 
-  /// What srun or mpirun tells each task, for a program that may ask it.
+  /// The variables that srun or mpirun sets for each task, for programs that may read them.
   void of_step(ImportedRole& role) {
     const auto& its = part(role);
     if (its.step.empty() || role.ray || recording_.per_node) return;
@@ -314,7 +314,7 @@ class Environment {
     const bool asks = std::ranges::any_of(
         its.argv, [](const auto& word) { return word.find("$SLURM_") != std::string::npos; });
     if ((launcher != "srun" && !mpi) || (its.tasks.size() < 2 && !asks)) return;
-    // nlaunch's own step has one task on each node, too, and tells it the same.
+    // nlaunch's own step also has one task per node and sets the same variables.
     const bool one_on_each_node =
         its.tasks.size() == out_.nodes && its.tasks_of_step == out_.nodes &&
         std::ranges::all_of(its.tasks, [](const auto& task) { return task.local_rank == 0; });
@@ -337,9 +337,10 @@ class Environment {
     add("SLURM_LOCALID", "${self.local_rank}");
     add("SLURM_NODEID", node_id_of(its));
     if (node_id_of(its).empty())
-      role.remarks.push_back({its.line,
-                              "SLURM_NODEID is not set: it counts the nodes of the step from 0, and no "
-                              "reference does. A program that reads it wants another number here"});
+      role.remarks.push_back(
+          {its.line,
+           "SLURM_NODEID is not set: it numbers the step's nodes from 0, and no "
+           "placeholder does that. A program that reads it needs a different number here"});
     add("SLURM_NTASKS", size);
     add("SLURM_NPROCS", size);
     add("SLURM_NTASKS_PER_NODE", std::to_string(each));
@@ -350,7 +351,7 @@ class Environment {
     add("SLURM_CPUS_PER_TASK", recorded(its, "SLURM_CPUS_PER_TASK"));
   }
 
-  /// SLURM_NODEID counts the nodes of the step; empty where no reference does.
+  /// SLURM_NODEID numbers the nodes of the step; empty if no placeholder does.
   static std::string node_id_of(const Part& part) {
     const bool of_job =
         std::ranges::all_of(part.tasks, [](const auto& task) { return task.node == task.node_of_step; });
@@ -362,7 +363,7 @@ class Environment {
     return of_role ? "${self.index}" : "";
   }
 
-  /// Slurm takes a list with commas for one of its own, and a role knows its hosts like that.
+  /// Slurm accepts a comma-separated list, and a role has its hosts in that form.
   [[nodiscard]] std::string hosts_of_step(const Part& part) const {
     const auto list = recorded(part, "SLURM_STEP_NODELIST");
     const auto dash = list.find("[0-");
@@ -374,7 +375,7 @@ class Environment {
     return text::join(hosts, ",");
   }
 
-  /// What the first of its commands has; empty: nothing.
+  /// The value in the first of its commands; empty if not set.
   [[nodiscard]] std::string recorded(const Part& part, std::string_view name) const {
     for (const auto& entry : recording_.commands[part.commands[0]].environment)
       if (entry.starts_with(name) && entry.substr(name.size()).starts_with('='))
@@ -382,7 +383,7 @@ class Environment {
     return {};
   }
 
-  /// The rank of a task within its step; empty: nothing of an experiment is the same.
+  /// The rank of a task within its step; empty if no placeholder of an experiment has this value.
   static std::string rank_of(const Part& part) {
     const auto& tasks = part.tasks;
     if (std::ranges::all_of(tasks, [&](const auto& task) { return task.rank == tasks[0].rank; }))

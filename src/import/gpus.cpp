@@ -44,8 +44,8 @@ class Gpus {
     }
   }
 
-  /// What is alone on its nodes sees all of their GPUs in the script, however many it says that it uses: it
-  /// may start what takes the others.
+  /// A program alone on its nodes sees all of their GPUs in the script, however many it says it uses: it may
+  /// start programs that use the others.
   void give_all() {
     for (auto& kept : job_.kept) {
       const auto& part = job_.part_of(kept);
@@ -60,7 +60,7 @@ class Gpus {
     }
   }
 
-  /// Programs that the script puts on GPUs of others, at the same time: their roles share them.
+  /// Programs that the script puts on the GPUs of others at the same time: their roles share them.
   void let_share() {
     std::vector<std::size_t> largest_first(job_.kept.size());
     std::iota(largest_first.begin(), largest_first.end(), std::size_t{0});
@@ -83,7 +83,7 @@ class Gpus {
   }
 
  private:
-  /// What the script itself says of the GPUs of each of a part's processes.
+  /// The number of GPUs that the script itself sets for each process of a part.
   [[nodiscard]] std::optional<std::uint32_t> said_gpus(const Part& part) const {
     const auto visible = part.changes.find("CUDA_VISIBLE_DEVICES");
     if (visible != part.changes.end() && visible->second && visible->second->find('/') == std::string::npos)
@@ -115,13 +115,13 @@ class Gpus {
     return tasks > 1 && gpus % tasks == 0 ? gpus / tasks : gpus;
   }
 
-  /// It may use GPUs, though nothing says how many.
+  /// True if it may use GPUs although nothing sets how many.
   static bool may_use_gpus(const Kept& kept, const Part& part) {
     if (kept.main || kept.work.work == Work::training || kept.work.work == Work::engine) return true;
     return kept.exits && !works_on_files(part.program);
   }
 
-  /// Its step says which GPUs of the node it has.
+  /// True if its step sets which GPUs of the node it gets.
   static bool is_given_gpus(const Part& part) {
     if (!part.in_step || shell::program_name(part.step[0]) != "srun") return false;
     const auto options = shell::options_of_srun(part.step);
@@ -146,7 +146,7 @@ class Gpus {
     return a != b && runs_beside(job_.kept[a], job_.kept[b]) && job_.meets(job_.kept[a], job_.kept[b]);
   }
 
-  /// By CUDA_VISIBLE_DEVICES of both.
+  /// Shares GPUs according to CUDA_VISIBLE_DEVICES of both.
   void share_visible(std::size_t i, const std::vector<std::size_t>& placed) {
     const auto own = visible_of(job_.part_of(job_.kept[i])).value();
     const auto has = [](const std::vector<std::string>& all, const std::string& gpu) {
@@ -161,14 +161,14 @@ class Gpus {
         job_.kept[i].shares_with = {other};
       } else {
         job_.out.parts[job_.kept[i].part].problem = fmt::format(
-            "it has some of the GPUs of {} (CUDA_VISIBLE_DEVICES) and others besides: a process "
-            "shares all of its GPUs in a plan, or none",
+            "it uses some of the GPUs of {} (CUDA_VISIBLE_DEVICES) and others as well: in a "
+            "plan, a process shares either all of its GPUs or none",
             job_.kept[other].name);
       }
     }
   }
 
-  /// It sees all GPUs of its nodes, and others have them.
+  /// For a program that sees all GPUs of its nodes while others use them.
   void share_all(std::size_t i) {
     auto& kept = job_.kept[i];
     const bool learns = !job_.ray && job_.is_in_place_of_training(kept);
@@ -178,7 +178,7 @@ class Gpus {
     if (!needs || all == 0) return;
     if (each == 0) {
       job_.out.parts[kept.part].problem =
-          fmt::format("{} of its processes have the {} of a node, which others have too",
+          fmt::format("{} of its processes use the {} of a node, which other roles also use",
                       most_on_a_node(job_.part_of(kept)), text::count(all, "GPU"));
       return;
     }
@@ -190,7 +190,7 @@ class Gpus {
     kept.gpus = each;
   }
 
-  /// More GPUs are asked for than there are: nothing but the others' are left.
+  /// More GPUs are requested than available, so only those of others are left.
   void share_where_too_many(std::size_t i, const std::vector<std::size_t>& placed) {
     auto& kept = job_.kept[i];
     auto taken = on_a_node(i);

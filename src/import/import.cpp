@@ -25,9 +25,9 @@
 namespace nlaunch::import {
 namespace {
 
-/// A name for an experiment, of whatever something is called.
+/// Turns any name into one that an experiment can have.
 std::string simple_name(std::string called) {
-  // The user of the made-up job, whom no other job has.
+  // The user of the simulated job, which no other job has.
   static const RE2 kUser(R"([-_.]?rec-user)");
   RE2::GlobalReplace(&called, kUser, "");
   std::string name;
@@ -53,14 +53,14 @@ void import_walltime(const JobDirectives& directives, Imported& out) {
   walltime.before = directives.before;
   walltime.line = directives.signal_line;
   out.walltime = std::move(walltime);
-  // From the signal to the time limit the script has its programs to themselves.
+  // Between the signal and the time limit, programs can still run.
   for (auto& role : out.roles)
     if (role.part && (role.kind == RoleKind::learner || role.ends_run.value_or(false)) &&
         !(role.ready && role.ready->exited))
       role.grace = directives.before;
 }
 
-/// What rules found in a value, beside it.
+/// Attaches lint findings about a value to it.
 void attach_findings(const std::vector<lint::Finding>& findings, ImportedEnvironment& environment) {
   for (auto& entry : environment.set) {
     for (const auto& finding : findings) {
@@ -71,13 +71,13 @@ void attach_findings(const std::vector<lint::Finding>& findings, ImportedEnviron
         entry.remark += fmt::format("lint: {}{}{}", finding.rule,
                                     finding.instead.empty() ? "" : ", instead: ", finding.instead);
       } else if (finding.severity == Severity::note && finding.rule == "unknown-variable") {
-        entry.remark = fmt::format("# nlaunch: allow {}: the script uses it itself", finding.rule);
+        entry.remark = fmt::format("# nlaunch: allow {}: the script itself uses it", finding.rule);
       }
     }
   }
 }
 
-/// What a script does where something fails, which a recording does not show.
+/// Remarks on how a script handles failures, which a recording does not show.
 void remarks_of_text(const std::vector<std::string>& lines, Imported& out) {
   static const RE2 kErrexit(R"(^\s*set\s(.*\s)?-[a-z]*e|^\s*set\s.*errexit|^#!.*\s-[a-z]*e)");
   static const RE2 kElse(R"(\|\|\s*(\S+))");
@@ -95,24 +95,24 @@ void remarks_of_text(const std::vector<std::string>& lines, Imported& out) {
     if (!tests && RE2::PartialMatch(line, kElse, &other) &&
         std::ranges::find(kHarmless, other) == kHarmless.end())
       out.remarks[Destination::roles].push_back(
-          {number, "what stands behind || runs after a failure, and is not taken over"});
+          {number, "the command after || runs after a failure, and is not imported"});
     if (RE2::PartialMatch(line, kRandom))
       out.remarks[Destination::roles].push_back({number,
-                                                 "$RANDOM is another number in each job, and the plan has "
-                                                 "the one that it was here: `ports: [name]` "
-                                                 "gives a process a free port"});
+                                                 "$RANDOM differs in each job, but the plan has the number "
+                                                 "it was here: to give a process a free "
+                                                 "port, use `ports: [name]`"});
   }
   if (!errexit && out.roles.size() > 1)
     out.remarks[Destination::roles].push_back(
-        {0, "without `set -e` the script goes on where a program fails: here the run ends"});
+        {0, "without `set -e`, the script continues when a program fails: here the run stops"});
 }
 
-/// What shells do to themselves and to what they start, beside variables.
+/// Remarks on builtins that change the shell and its children in other ways than by variables.
 void remarks_of_builtins(const shell::Recording& recording, Imported& out) {
   for (const auto& command : recording.traced) {
     if (!command.text.starts_with("ulimit ") && !command.text.starts_with("trap ")) continue;
     const bool own = command.script.substr(command.script.rfind('/') + 1) == out.script;
-    const Remark remark{own ? command.line : 0, text::printable(command.text) + ": not taken over"};
+    const Remark remark{own ? command.line : 0, text::printable(command.text) + ": not imported"};
     auto& remarks = out.remarks[Destination::roles];
     const bool known = std::ranges::any_of(
         remarks, [&](const Remark& one) { return one.line == remark.line && one.text == remark.text; });
@@ -120,7 +120,7 @@ void remarks_of_builtins(const shell::Recording& recording, Imported& out) {
   }
 }
 
-/// What --prints says is of one allocation: an address, a name, a port.
+/// The output in --prints belongs to one allocation: an address, a name, a port.
 void remarks_of_printed(const shell::Recording& recording, Imported& out) {
   for (const auto& one : recording.printed) {
     const bool is_word = !one.name.empty() && one.name.find_first_of(" /\n{") == std::string::npos;
@@ -132,14 +132,13 @@ void remarks_of_printed(const shell::Recording& recording, Imported& out) {
     });
     if (is_word && is_used)
       out.remarks[Destination::roles].push_back(
-          {one.line,
-           fmt::format("the plan has {} as --prints says it: where another job has another, name what "
-                       "it stands for (${{role.NAME.0.host}}, ${{self.host}})",
-                       text::printable(one.name))});
+          {one.line, fmt::format("the plan has {} as given with --prints: if it differs between jobs, use a "
+                                 "placeholder (${{role.NAME.0.host}}, ${{self.host}})",
+                                 text::printable(one.name))});
   }
 }
 
-/// The command of a line, with the lines that go on with it.
+/// The command on a line, with its continuation lines.
 std::string whole_command(const std::vector<std::string>& lines, std::uint32_t line) {
   if (line == 0 || line > lines.size()) return {};
   auto first = line - 1;
@@ -165,7 +164,7 @@ bool stands_unquoted(std::string_view text, std::string_view piece) {
   return false;
 }
 
-/// What bash itself does of the lines that start programs, and no role does.
+/// What bash itself does on lines that start programs, but roles do not.
 void remarks_of_lines(const std::vector<std::string>& lines, Imported& out) {
   static const RE2 kIgnored(R"(\|\|\s*(true|:)\s*($|[\n;#)&}]))");
   static const RE2 kShown(R"(^\s*(echo|printf)\b.*\$\()");
@@ -183,11 +182,11 @@ void remarks_of_lines(const std::vector<std::string>& lines, Imported& out) {
                                                                   : nullptr;
     if (!part.background && ignored != nullptr)
       remark(part.line,
-             fmt::format("{} may fail in the script ({}): here the run ends then", role.name, ignored));
+             fmt::format("{} may fail in the script ({}): here the run then stops", role.name, ignored));
   }
 }
 
-/// Words in whose place bash puts files of the cluster, which a role has no shell for.
+/// Words that bash would expand to files on the cluster, for which a role has no shell.
 void give_globs_a_shell(const shell::Recording& recording, const std::vector<std::string>& lines,
                         Imported& out) {
   for (auto& role : out.roles) {
@@ -210,13 +209,13 @@ void give_globs_a_shell(const shell::Recording& recording, const std::vector<std
       for (const auto& word : std::exchange(role.globs, {}))
         out.remarks[Destination::roles].push_back(
             {part.line,
-             fmt::format("bash puts the files that are on the cluster in the place of {}. {} has no shell, "
-                         "and is given the word itself: name the files, or start it by bash -c",
+             fmt::format("bash expands {} to the files on the cluster. {} has no shell and gets the pattern "
+                         "itself: name the files, or start it with bash -c",
                          text::printable(word), role.name)});
   }
 }
 
-/// Addresses that the script asks its node for: nlaunch has one of its own for each.
+/// Remarks on addresses that the script queries from its node: nlaunch has its own address for each node.
 void remarks_of_addresses(const shell::Recording& recording, Imported& out) {
   bool said = false;
   for (const auto& command : recording.commands) {
@@ -233,13 +232,14 @@ void remarks_of_addresses(const shell::Recording& recording, Imported& out) {
       out.interface = escaped(*interface);
     if (!std::exchange(said, true))
       out.remarks[Destination::roles].push_back(
-          {command.line, fmt::format("the script takes an address of `{}`: the plan has the one of "
-                                     "node.nics.interface of the profile, or else that of the host's name",
-                                     text::printable(text::shell_join(command.argv)))});
+          {command.line,
+           fmt::format("the script gets an address from `{}`: the plan uses the "
+                       "address of `node.nics.interface` in the profile, else that of the hostname",
+                       text::printable(text::shell_join(command.argv)))});
   }
 }
 
-/// Tasks that the directives ask for, and that no step of the script has.
+/// A remark on tasks that the directives request but that no step of the script has.
 void remark_of_tasks(const lint::LintInput& input, const JobDirectives& directives,
                      const shell::Recording& recording, Imported& out) {
   const bool used = std::ranges::any_of(
@@ -250,18 +250,18 @@ void remark_of_tasks(const lint::LintInput& input, const JobDirectives& directiv
   if (used || directives.size.tasks < 2 || option == input.batch.end()) return;
   out.remarks[Destination::slurm].push_back(
       {option->span.line,
-       fmt::format("{}: no step of the script has so many tasks, and nlaunch's job has one on each node. A "
-                   "program that calls srun itself, or reads SLURM_NTASKS, finds another job",
+       fmt::format("{}: no step of the script has that many tasks, and nlaunch's job has one per node. A "
+                   "program that calls srun itself, or reads SLURM_NTASKS, sees a different job",
                    text::printable(option->text))});
 }
 
-/// A step that the recorder does not take apart.
+/// True for a step that the recorder does not take apart.
 bool is_not_taken_apart(const Part& part) {
   const auto name = part.argv.empty() ? std::string() : shell::program_name(part.argv[0]);
   return name == "srun" || name.starts_with("mpi") || name == "orterun";
 }
 
-/// "-p gpu, --gres=gpu:8" of an srun outside of a job.
+/// "-p gpu, --gres=gpu:8" of an srun outside a job.
 std::string what_it_asks_of_slurm(const shell::Words& argv) {
   if (shell::program_name(argv[0]) != "srun") return {};
   constexpr std::array<std::pair<const char*, const char*>, 7> kOptions{{{"-p", "--partition"},
@@ -282,12 +282,12 @@ std::string why_no_program(const shell::Recording& recording) {
   for (const auto& command : recording.commands)
     if (shell::program_name(command.argv[0]) == "sbatch")
       return fmt::format(
-          "the script starts no program itself: it submits a job at line {}. Import what it submits",
+          "the script does not start a program itself: it submits a job at line {}. Import what it submits",
           command.line);
-  return "the script starts no program that could be a role; --commands shows what it would start";
+  return "the script does not start a program that could be a role; --commands shows what it would start";
 }
 
-/// A script for one node of many, which somebody starts on each.
+/// True for a script for one node of many that must be started on each of them.
 bool runs_on_each_node(const shell::Recording& recording, const Imported& out) {
   const bool places = std::ranges::any_of(recording.commands, [](const auto& command) {
     return command.fate == shell::Fate::launcher && command.task;
@@ -306,7 +306,7 @@ std::string who_says(const shell::Recording& recording) {
   return fmt::format("{} {}", text::join(asked, ", "), asked.size() == 1 ? "says" : "say");
 }
 
-/// `mkdir -p a b`, whose folders a role makes.
+/// True for `mkdir -p a b` if a role creates the directories.
 bool is_made(const Imported& out, const std::string& command) {
   const auto words = text::split(command, ' ');
   const auto has = [&](const std::string& folder) {
@@ -321,7 +321,7 @@ bool is_made(const Imported& out, const std::string& command) {
          });
 }
 
-/// What names a host, and is empty: "--node-ip-address=", "--address :6379".
+/// An argument that should name a host but is empty: "--node-ip-address=", "--address :6379".
 std::optional<std::string> empty_host(const shell::Words& argv) {
   static const RE2 kName(R"(--([\w-]*[-_])?(addr|address|ip|host|endpoint|master)([-_][\w-]*)?)");
   static const RE2 kEmpty(R"(:\d{2,5})");
@@ -336,7 +336,7 @@ std::optional<std::string> empty_host(const shell::Words& argv) {
   return std::nullopt;
 }
 
-/// Its end with 0 is no end of its work: it goes to the background by itself.
+/// True if the program moves itself to the background, so that exit code 0 does not mean it is done.
 bool detaches(const shell::Words& argv) {
   const auto name = shell::program_name(argv[0]);
   return (name == "nginx" &&
@@ -357,15 +357,15 @@ void refuse(const shell::Recording& recording, const shell::Allocation& allocati
   if (runs_on_each_node(recording, out))
     say("import.one-node",
         fmt::format(
-            "the script has no #SBATCH lines and starts programs on one node alone, and --nodes asks for "
-            "{}. Where somebody starts it on each node, --per-node says so, and --env gives it the node's "
-            "number "
-            "and the first host: --per-node --env RANK={{node}} --env MASTER_ADDR={{first}}",
+            "the script has no #SBATCH lines and starts programs on only one node, but --nodes requests "
+            "{}. If it is started on each node, pass --per-node, and use --env for the node's number and "
+            "the "
+            "first host: --per-node --env RANK={{node}} --env MASTER_ADDR={{first}}",
             out.nodes));
   for (const auto& role : out.roles) {
     if (!role.part) continue;
     const auto& part = out.parts[*role.part];
-    // What the script reads of it is the first thing that is not known.
+    // If the script reads its output, that is the first unknown.
     const bool is_read = std::ranges::any_of(
         part.commands, [&](auto index) { return recording.commands[index].output_is_read; });
     if (!part.problem.empty() && !is_read)
@@ -375,43 +375,43 @@ void refuse(const shell::Recording& recording, const shell::Allocation& allocati
           fmt::format(
               "line {}: this step cannot be imported. It starts several programs (`a : b`, --multi-prog), or "
               "its "
-              "nodes are not those of the job: give each program a step of its own, on nodes of "
-              "the job",
+              "nodes are not nodes of the job: give each program its own step, on nodes of the "
+              "job",
               role.line));
     const auto& first = recording.commands[part.commands[0]];
     if (const auto word = empty_host(first.argv))
       say("import.empty-host",
-          fmt::format("line {}: `{}` names no host: the script takes it from what a program prints, which is "
-                      "not known here. --prints 'PART OF THE COMMAND=TEXT' says it",
+          fmt::format("line {}: `{}` has no host: the script gets it from the output of a program, which is "
+                      "not known here. Give the output with --prints 'PART OF THE COMMAND=TEXT'",
                       role.line, text::printable(*word)));
     if (detaches(part.program) && role.ends_run.value_or(role.kind == RoleKind::learner))
       say("import.detaches",
-          fmt::format("line {}: `{}` goes to the background by itself, and the run would end with it: start "
-                      "it in the foreground (nginx: -g 'daemon off;')",
+          fmt::format("line {}: `{}` moves itself to the background, and the run would end with it: start it "
+                      "in the foreground (nginx: -g 'daemon off;')",
                       role.line, text::printable(text::shell_join(first.argv))));
     if (role.command.empty() || role.command[0].empty())
-      say("import.empty-program", fmt::format("line {}: the name of the program is empty", role.line));
+      say("import.empty-program", fmt::format("line {}: the program name is empty", role.line));
   }
   for (const auto& what : unknown)
-    say("import.unknown", fmt::format("the script puts {} into what it starts", what));
+    say("import.unknown", fmt::format("a command of the script contains {}", what));
   for (const auto& command : recording.commands) {
     if (command.output_is_read)
       say("import.unknown-output",
-          fmt::format("line {} reads what `{}` prints, which is not known: it did not run. --prints "
-                      "'PART OF THE COMMAND=TEXT' says what it prints",
+          fmt::format("line {} reads the output of `{}`, which is not known because it did not run. "
+                      "Give the output with --prints 'PART OF THE COMMAND=TEXT'",
                       command.line, text::printable(text::shell_join(command.argv))));
   }
   for (const auto& one : recording.by_machine)
     say("import.made-up",
-        fmt::format("line {}: '{}' is decided by what {} of the machine, which is made up. --prints "
-                    "'PART OF THE COMMAND=TEXT' gives what it prints where the job runs{}",
+        fmt::format("line {}: '{}' depends on what {} about the machine, which is made up. Give its "
+                    "output from the cluster with --prints 'PART OF THE COMMAND=TEXT'{}",
                     one.line, text::printable(one.name), who_says(recording),
-                    allocation.gpus_per_node == 0 ? ", and --gpus how many GPUs a node has" : ""));
+                    allocation.gpus_per_node == 0 ? ", and the number of GPUs per node with --gpus" : ""));
   for (const auto& one : recording.passed_on)
     say("import.output-file",
         fmt::format(
-            "line {}: a program is given {}, into which the output of another one goes, and the output of "
-            "a role goes into its log: let the program write the file itself",
+            "line {}: a program uses {}, which contains the redirected output of another program; the "
+            "output of a role goes to its log: let the program write the file itself",
             one.line, text::printable(one.name)));
   const bool has_task = std::ranges::any_of(out.parts, [](const Part& part) {
     const auto id = part.changes.find("SLURM_ARRAY_TASK_ID");
@@ -419,33 +419,33 @@ void refuse(const shell::Recording& recording, const shell::Allocation& allocati
   });
   if (allocation.array.size() > 1 && !allocation.array_task && has_task)
     say("import.array",
-        fmt::format("line {}: the job is an array of {} tasks, and an experiment is one of them: "
-                    "--env SLURM_ARRAY_TASK_ID={} chooses it",
+        fmt::format("line {}: the job is an array of {} tasks, but an experiment is only one of "
+                    "them: select it with --env SLURM_ARRAY_TASK_ID={}",
                     directives.array_line, allocation.array.size(), allocation.array.front()));
   for (const auto& command : recording.commands) {
     const auto asked = out.directives.empty() && out.slurm.empty() ? what_it_asks_of_slurm(command.argv) : "";
     if (!asked.empty())
       say("import.srun",
-          fmt::format("line {}: the script has no #SBATCH lines, and this srun asks for the job itself "
-                      "({}): write that as #SBATCH lines, and import the script with them",
+          fmt::format("line {}: the script has no #SBATCH lines, and this srun requests the job itself "
+                      "({}): move these options to #SBATCH lines and import the script again",
                       command.line, asked));
   }
   for (const auto& one : out.not_said) say("import.not-said", fmt::format("line {}: {}", one.line, one.text));
   for (const auto& one : recording.failed)
     say("import.failed-task",
-        fmt::format("the tasks of the step at line {} end with {}, and may start more where "
-                    "nothing is missing: --commands shows how far they come",
+        fmt::format("the tasks of the step at line {} exit with {}, and may start more if "
+                    "nothing is missing: --commands shows how far they get",
                     one.line, one.name));
   for (const auto& one : recording.no_folder) {
     const auto folder = one.name.substr(0, one.name.rfind('/') + 1);
     say("import.no-folder",
         fmt::format(
-            "line {} writes to {}, and {} is not there: bash does not start the program, here or on the "
-            "cluster. Make the folder, or say that the cluster has it: --exists {}",
+            "line {} writes to {}, but {} does not exist: bash does not start the program, here or on "
+            "the cluster. Create the directory or, if the cluster has it, pass --exists {}",
             one.line, text::printable(one.name), text::printable(folder), text::shell_quote(folder)));
   }
   std::set<std::string> files;
-  // A secret is read where the process starts.
+  // A secret is read when the process starts.
   const auto is_secret = [&](const shell::Absent& one) {
     return std::ranges::any_of(recording.assignments, [&](const auto& set) {
       return set.line == one.line && looks_like_secret(set.name);
@@ -454,10 +454,9 @@ void refuse(const shell::Recording& recording, const shell::Allocation& allocati
   for (const auto& one : recording.contents)
     if (!is_secret(one))
       say("import.unknown-contents",
-          fmt::format(
-              "line {} reads what is in {}, which is not known: only that it is there. Import where it "
-              "is, or say what the command prints (--prints 'PART OF THE COMMAND=TEXT')",
-              one.line, text::printable(one.name)));
+          fmt::format("line {} reads {}, which is known to exist, but not its contents. Import on a machine "
+                      "that has it, or give the output of the command (--prints 'PART OF THE COMMAND=TEXT')",
+                      one.line, text::printable(one.name)));
   for (const auto& one : recording.unread) {
     if (is_secret(one) || !files.insert(one.name).second) continue;
     const auto placeholder = std::ranges::find_if(recording.placeholders, [&](const auto& other) {
@@ -466,21 +465,21 @@ void refuse(const shell::Recording& recording, const shell::Allocation& allocati
     if (placeholder != recording.placeholders.end())
       say("import.placeholder",
           fmt::format(
-              "line {} has a placeholder, {}, which bash takes for a redirection: write what it stands "
-              "for, and import the script then",
+              "line {} has a placeholder, {}, which bash treats as a redirection: replace it with its "
+              "value, then import the script",
               one.line, text::printable(placeholder->name)));
     else if (!one.found_in.empty())
       say("import.unknown-file",
-          fmt::format("line {} reads {}, which is not there. Seen from the script's own folder it is: call "
+          fmt::format("line {} reads {}, which does not exist here but does in the script's directory: call "
                       "`nlaunch import` in {}",
                       one.line, text::printable(one.name), text::printable(one.found_in)));
     else
       say("import.unknown-file",
-          fmt::format("line {} reads {}, which is not on this machine. Import where it is, or {}", one.line,
-                      text::printable(one.name),
-                      one.is_sourced
-                          ? fmt::format("take it as empty (--exists {})", text::shell_quote(one.name))
-                          : "say what the command prints (--prints 'PART OF THE COMMAND=TEXT')"));
+          fmt::format(
+              "line {} reads {}, which is not on this machine. Import on a machine that has it, or {}",
+              one.line, text::printable(one.name),
+              one.is_sourced ? fmt::format("treat it as empty (--exists {})", text::shell_quote(one.name))
+                             : "give the output of the command (--prints 'PART OF THE COMMAND=TEXT')"));
   }
 }
 
@@ -488,7 +487,7 @@ void refuse(const shell::Recording& recording, const shell::Allocation& allocati
 
 namespace {
 
-/// Nodes that follow each other and run the same programs are a component, and a pool.
+/// Consecutive nodes that run the same programs become a component and a pool.
 shell::Allocation parted_by_programs(const shell::Recording& recording, const shell::Allocation& allocation,
                                      Imported& out) {
   std::vector<std::set<std::size_t>> on_node(allocation.nodes);
@@ -540,14 +539,14 @@ Result<Imported> import_script(const lint::LintInput& input, const std::vector<l
   for (const auto& one : recording.asked_for)
     out.remarks[Destination::experiment].push_back(
         {one.line,
-         fmt::format("{} is not on this machine, and the script asks whether it is there: it was told "
-                     "no. --exists {} says yes",
+         fmt::format("{} is not on this machine, and the script checks whether it exists: the answer "
+                     "was no. For yes, pass --exists {}",
                      one.name, text::shell_quote(one.name))});
   for (const auto& one : recording.made_up)
     out.remarks[Destination::experiment].push_back(
         {one.line,
-         fmt::format("what `{}` printed to the script is made up, or true of this machine and moment alone. "
-                     "--prints 'PART OF THE COMMAND=TEXT' says another",
+         fmt::format("the output that `{}` gave the script is made up, or true only of this machine now. To "
+                     "change it, use --prints 'PART OF THE COMMAND=TEXT'",
                      one.name)});
   remarks_of_text(lines, out);
   give_globs_a_shell(recording, lines, out);
@@ -558,42 +557,41 @@ Result<Imported> import_script(const lint::LintInput& input, const std::vector<l
   remark_of_tasks(input, directives, recording, out);
   if (directives.array_line > 0 && !allocation.array.empty())
     out.remarks[Destination::experiment].push_back(
-        {directives.array_line,
-         fmt::format(
-             "--array={}: this is one task of the array, {}. --env SLURM_ARRAY_TASK_ID=N imports another",
-             text::printable(directives.array_text),
-             allocation.array_task.value_or(allocation.array.front()))});
+        {directives.array_line, fmt::format("--array={}: this is one task of the array, {}. To import "
+                                            "another, use --env SLURM_ARRAY_TASK_ID=N",
+                                            text::printable(directives.array_text),
+                                            allocation.array_task.value_or(allocation.array.front()))});
   for (const auto& one : recording.placeholders)
     if (lines[one.line - 1].starts_with("#SBATCH"))
       out.remarks[Destination::slurm].push_back(
           {one.line,
-           fmt::format("{} is a placeholder: write what it stands for", text::printable(one.name))});
+           fmt::format("{} is a placeholder: replace it with its value", text::printable(one.name))});
   for (const auto& path : recording.written)
     out.remarks[Destination::experiment].push_back(
-        {0, fmt::format("the script writes {}, of which no program is told: it is not written", path)});
+        {0, fmt::format("the script writes {}, which no program is given: it is not written", path)});
   for (const auto& one : recording.unset) {
     const auto place = fmt::format("{}:{}: ", text::printable(shell::program_name(one.script)), one.line);
     out.remarks[Destination::experiment].push_back(
         {one.script.empty() ? one.line : 0,
-         fmt::format("{}${} is set by nothing, and was empty: --env {}=VALUE sets it",
+         fmt::format("{}nothing sets ${}, so it was empty: set it with --env {}=VALUE",
                      one.script.empty() ? "" : place, one.name, one.name)});
   }
   for (const auto& one : recording.sourced)
     out.remarks[Destination::experiment].push_back(
-        {one.line, fmt::format("{} is taken as empty: what it sets is not taken over", one.name)});
+        {one.line, fmt::format("{} is treated as empty: what it sets is not imported", one.name)});
   for (const auto& one : recording.done_here) {
     if (is_made(out, one.name)) continue;
     out.remarks[Destination::roles].push_back(
-        {one.line, fmt::format("`{}` is not taken over: do it before the run, where a program needs it",
+        {one.line, fmt::format("`{}` is not imported: if a program needs it, do it before the run",
                                text::printable(one.name))});
   }
   for (const auto& one : recording.idle)
     out.remarks[Destination::roles].push_back(
-        {one.line, fmt::format("xargs has read nothing here, and did not start `{}`. On the cluster it may",
+        {one.line, fmt::format("xargs read nothing here, so it did not start `{}`. On the cluster it may",
                                text::printable(one.name))});
   for (const auto& path : recording.not_here)
     out.remarks[Destination::experiment].push_back(
-        {0, fmt::format("{} is not on this machine, and was taken as empty", path)});
+        {0, fmt::format("{} is not on this machine, and was treated as empty", path)});
   attach_findings(findings, out.environment);
   attach_findings(findings, out.site_environment);
   for (auto& role : out.roles) attach_findings(findings, role.environment);

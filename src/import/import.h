@@ -12,7 +12,7 @@
 /// From the recording of a batch script (shell/recorder.h) to an experiment and a site profile.
 namespace nlaunch::import {
 
-/// Where a reader of the two files would look for something.
+/// The place in the two files where a remark belongs.
 enum class Destination {
   experiment,  ///< the experiment's head
   workdir,
@@ -29,18 +29,18 @@ enum class Destination {
   libraries,
 };
 
-/// What a person has to know or to decide, for a comment.
+/// Something that the user must know or decide, written as a comment.
 struct Remark {
   std::uint32_t line = 0;  ///< of the script; 0: of none
   std::string text;
 };
 
-/// A key with its text, as the files take it: references and all.
+/// A key with its value as written to the files, including placeholders.
 struct ImportedEntry {
   std::string name;
   std::string value;
   std::uint32_t line = 0;
-  std::string remark;  ///< stands behind the line; may be empty
+  std::string remark;  ///< appended to the line; may be empty
 };
 
 struct ImportedEnvironment {
@@ -69,10 +69,10 @@ struct ImportedReady {
   std::uint32_t line = 0;
 };
 
-/// In front of a server that refuses the empty CUDA_VISIBLE_DEVICES of a role without GPUs.
+/// Put in front of a server that rejects the empty CUDA_VISIBLE_DEVICES of a role without GPUs.
 inline const std::vector<std::string> kWithoutVisible{"env", "-u", "CUDA_VISIBLE_DEVICES"};
 
-/// A secret of a command line, and the variable that has it.
+/// A secret in a command line, and the variable that holds it.
 struct HandedOver {
   std::string value;
   std::string name;
@@ -80,17 +80,18 @@ struct HandedOver {
 
 struct ImportedRole {
   std::string name;
-  std::optional<std::size_t> part;    ///< index into Imported::parts; of a role that others spawn: none
-  std::optional<std::size_t> writes;  ///< the part whose files it writes; it has none itself
-  std::optional<std::size_t> asks;    ///< the recorded command that it repeats until it succeeds; likewise
+  std::optional<std::size_t> part;    ///< index into Imported::parts; nullopt for a role that others spawn
+  std::optional<std::size_t> writes;  ///< the part whose files it writes; it has no part itself
+  std::optional<std::size_t>
+      asks;  ///< the recorded command that it repeats until it succeeds; it has no part itself
   RoleKind kind = RoleKind::service;
   std::uint32_t line = 0;
-  std::uint32_t count = 0;        ///< 0: not said
-  std::uint32_t per_node = 0;     ///< 0: not said
+  std::uint32_t count = 0;        ///< 0: not set
+  std::uint32_t per_node = 0;     ///< 0: not set
   bool each_node = false;         ///< per: node
   bool ray = false;               ///< `ray start`
   bool may_end = false;           ///< exit: ok
-  bool sees_gpus_of_ray = false;  ///< kWithoutVisible stands in front of it
+  bool sees_gpus_of_ray = false;  ///< kWithoutVisible is put in front of it
   std::string except;
   std::vector<std::string> pools;  ///< empty: all nodes
   std::uint32_t gpus = 0;
@@ -102,11 +103,11 @@ struct ImportedRole {
   std::string venv;     ///< likewise
   std::vector<std::string> wrapper;
   std::vector<std::string> command;
-  std::vector<std::string> globs;  ///< words that bash expands: `command` is a shell's, where there are any
-  std::vector<HandedOver> handed_over;  ///< where any: `command` is a shell's, which knows them by variables
+  std::vector<std::string> globs;       ///< words that bash expands: if there are any, `command` is a shell
+  std::vector<HandedOver> handed_over;  ///< if any: `command` is a shell that has them as variables
   ImportedEnvironment environment;
   std::optional<ImportedReady> ready;
-  std::string grace;  ///< of `stop`; empty: not said
+  std::string grace;  ///< of `stop`; empty: not set
   std::optional<bool> ends_run;
   std::vector<std::string> spawned_by;
   std::string classify;
@@ -114,7 +115,7 @@ struct ImportedRole {
 };
 
 struct ImportedWalltime {
-  std::string signal;  ///< empty: not said
+  std::string signal;  ///< empty: not set
   std::string before;
   Walltime::Then then = Walltime::Then::stop;
   std::uint32_t max = 0;
@@ -131,31 +132,31 @@ struct ImportedLibrary {
 struct ImportedPool {
   std::string name;  ///< "group-1", "nodes-1-3"
   std::uint32_t nodes = 1;
-  std::optional<std::uint32_t> gpus;  ///< on each; nothing: as on all
-  std::vector<ImportedEntry> slurm;   ///< what it asks for otherwise than another
+  std::optional<std::uint32_t> gpus;  ///< per node; nullopt: as on all nodes
+  std::vector<ImportedEntry> slurm;   ///< requests that differ between pools
 };
 
-/// What a script comes to.
+/// The result of importing a script.
 struct Imported {
   std::string script;  ///< the file's name
-  std::string folder;  ///< of the experiment; empty: not known
+  std::string folder;  ///< of the experiment; empty: unknown
   // The experiment.
   std::string name;
   std::uint32_t nodes = 1;
   std::vector<ImportedPool> pools;  ///< empty: all nodes are alike
-  ImportedEntry workdir;            ///< without a value: not said
+  ImportedEntry workdir;            ///< without a value: not set
   ImportedEntry venv;
   std::vector<ImportedEntry> vars;
   ImportedEnvironment environment;
   std::vector<ImportedSecret> secrets;
-  std::vector<ImportedRole> roles;  ///< without any, there is no experiment
+  std::vector<ImportedRole> roles;  ///< if empty, there is no experiment
   std::vector<std::vector<std::string>> start;
   std::optional<ImportedWalltime> walltime;
   std::vector<ImportedEntry> slurm;
   // The profile.
   std::string site;
   bool scheduler = false;           ///< Slurm's
-  std::vector<std::string> submit;  ///< options of sbatch that are the cluster's own
+  std::vector<std::string> submit;  ///< site-specific options of sbatch
   std::vector<ImportedEntry> directives;
   std::vector<ImportedEntry> srun;
   std::uint32_t gpus = 0;
@@ -172,24 +173,23 @@ struct Imported {
   // Both.
   std::map<Destination, std::vector<Remark>> remarks;
   std::vector<Part> parts;
-  std::vector<Remark> not_said;     ///< what neither of the files can say, and the job needs
-  std::vector<std::string> became;  ///< of each command of the recording: "learner", "left out: ..."
+  std::vector<Remark> not_said;     ///< what the job needs but neither file can express
+  std::vector<std::string> became;  ///< for each command of the recording: "learner", "left out: ..."
 };
 
-/// Whether the nodes of a job that is not heterogeneous are one pool, or parted by the programs that they
-/// run.
+/// Whether the nodes of a job that is not heterogeneous are one pool, or split by the programs that they run.
 enum class Nodes { alike, by_programs };
 
-/// `input`: the script as lint reads it (lint/script_input.h), for its directives. `findings`: what lint says
-/// of it; its errors stand beside the values, which are left as they are. `name`: of the experiment and the
-/// profile; empty: the script's. `folder`: where they will be, absolute. No secret that is written in the
-/// script is in what comes out. A failure where there is none that would be the same job.
+/// `input`: the script as lint reads it (lint/script_input.h), for its directives. `findings`: lint's
+/// findings; errors are noted next to the values, which are kept. `name`: of the experiment and the profile;
+/// empty: the script's. `folder`: their absolute directory. The result contains no secret that is written in
+/// the script. Fails if no experiment would be the same job.
 Result<Imported> import_script(const lint::LintInput& input, const std::vector<lint::Finding>& findings,
                                const shell::Recording& recording, const shell::Allocation& allocation,
                                const std::string& name, const std::string& folder,
                                Nodes nodes = Nodes::alike);
 
-/// The two files. Each parses, whatever the script was.
+/// The two files. Each is valid, whatever the script contains.
 std::string experiment_text(const Imported& imported);
 std::string profile_text(const Imported& imported);
 

@@ -111,8 +111,8 @@ Where Job::where(const Part& part) const {
   return where;
 }
 
-/// The launcher that stands in front of all of a command, and starts the tasks of its step; nothing: the
-/// script itself starts it.
+/// The outermost launcher of a command, which starts the tasks of its step; nullopt if the script itself
+/// starts it.
 std::optional<std::size_t> Job::step_of(std::size_t command) const {
   auto step = recording.commands[command].launcher;
   while (step && recording.commands[*step].launcher) step = recording.commands[*step].launcher;

@@ -8,7 +8,7 @@
 #include "import/import.h"
 #include "import/work.h"
 
-/// What the making of roles works on, in the steps that roles.cpp calls one after another.
+/// The state from which roles are made, in steps that roles.cpp calls in order.
 namespace nlaunch::import {
 
 /// A part that becomes a role.
@@ -17,15 +17,15 @@ struct Kept {
   WorkOf work;
   std::uint32_t stage = 0;
   std::uint32_t gpus = 0;                  ///< of each process
-  std::vector<std::size_t> shares_with{};  ///< indices of those on whose GPUs it is, at the same time
-  bool exits = false;                      ///< the next begins when it has ended
+  std::vector<std::size_t> shares_with{};  ///< indices of those whose GPUs it uses at the same time
+  bool exits = false;                      ///< the next one starts after it has exited
   bool main = false;                       ///< the job ends with it
   bool beside = false;                     ///< and it is not the first of those
-  bool waited = false;                     ///< its own task has waited for something before it
+  bool waited = false;                     ///< its own task waited for something before it
   std::string name;
 };
 
-/// A role of its own that is there for those of a stage, and comes before them, in this order.
+/// A separate role that prepares for those of a stage and comes before them, in this order.
 enum class Before { waits, writes, nothing };
 struct Preparing {
   std::uint32_t stage = 0;
@@ -37,31 +37,31 @@ std::set<std::uint32_t> nodes_of(const Part& part);
 std::uint32_t most_on_a_node(const Part& part);
 bool same_on_each_node(const Part& part);
 bool shares_a_rank(const Part& a, const Part& b);
-/// Words of its srun that are that one's own; 0 where it is in none.
+/// The number of words that belong to its srun itself; 0 if it is not in a step.
 std::size_t words_of_step(const Part& part);
-/// Its commands, and those within a container of it.
+/// Its commands, and those inside its container.
 std::vector<std::size_t> all_commands_of(const Part& part);
-/// The command holds the script up until something has come: sleep, curl, nc.
+/// True if the command blocks the script until something happens: sleep, curl, nc.
 bool waits(const shell::RecordedCommand& command);
 
-/// Of a server on several nodes the first alone answers.
+/// For a server on several nodes, only the first node answers.
 enum class ServerNode { first, other, differs_by_task };
 ServerNode node_of_server(const shell::Words& program);
-/// Where a server answers that names no port, and what it is asked for.
+/// The port of a server that does not name one, and its health check path.
 const char* default_port(const shell::Words& program);
 const char* health_path(const shell::Words& program);
-/// It names no host, and then listens on 127.0.0.1 alone.
+/// True if it names no host and therefore listens only on 127.0.0.1.
 bool listens_locally(const shell::Words& program);
 
 bool is_ray(const Kept& kept);
-/// There is a time in which both run.
+/// True if both run at the same time at some point.
 bool runs_beside(const Kept& a, const Kept& b);
-/// The value of CUDA_VISIBLE_DEVICES that the script gives it, by its commas; nothing: none.
+/// The CUDA_VISIBLE_DEVICES that the script sets for it, split at commas; nullopt if not set.
 std::optional<std::vector<std::string>> visible_of(const Part& part);
 
 constexpr const char* kServerTimeout = "60m";  // no script says how long a model of any size takes
 
-/// Nodes on which a part could be: all of the job, or those of its components.
+/// Nodes on which a part can be placed: all nodes of the job, or those of its components.
 struct Where {
   std::vector<std::string> pools{};  ///< empty: all nodes
   std::uint32_t nodes = 0;
@@ -69,7 +69,7 @@ struct Where {
   std::uint32_t gpus_per_node = 0;  ///< the fewest
 };
 
-/// A recorded script on its way to roles.
+/// A recorded script while roles are made from it.
 struct Job {
   const shell::Recording& recording;
   const shell::Allocation& allocation;
@@ -79,38 +79,38 @@ struct Job {
   bool ray = false;  ///< it starts a Ray cluster
 
   [[nodiscard]] const Part& part_of(const Kept& one) const { return out.parts[one.part]; }
-  /// The components that a part's tasks are in.
+  /// The components that contain a part's tasks.
   [[nodiscard]] Where where(const Part& part) const;
   [[nodiscard]] std::optional<std::size_t> step_of(std::size_t command) const;
   [[nodiscard]] bool in_one_step(const Part& a, const Part& b) const;
-  /// Of one step, and never in the same task: nothing but a wait puts them in order.
+  /// True if they are in one step but never in the same task: only a wait orders them.
   [[nodiscard]] bool side_by_side(const Part& a, const Part& b) const;
-  /// They have a node in common.
+  /// True if they have a node in common.
   [[nodiscard]] bool meets(const Kept& a, const Kept& b) const;
   [[nodiscard]] bool any_trains() const;
-  /// The job ends with it; it trains nothing, and has engines beside it on all GPUs of its node.
+  /// True if the job ends with it, it does not train, and engines use all GPUs of its node.
   [[nodiscard]] bool is_client(const Kept& one) const;
   /// The job's main program under Ray, whose GPUs are Ray's.
   [[nodiscard]] bool is_of_ray(const Kept& one) const { return ray && one.main; }
-  /// Where nothing trains by its name, it is what the job ends with.
+  /// True if no program trains by its name and the job ends with this one.
   [[nodiscard]] bool is_in_place_of_training(const Kept& one) const;
-  /// A name that no role has: "wait", "wait-2".
+  /// An unused role name: "wait", "wait-2".
   [[nodiscard]] std::string free_name(const std::string& wanted) const;
   void remark(std::uint32_t line, std::string text);
 };
 
-/// Takes out those tasks of a part that come to it when a server before it has ended, with a note. False
-/// where it has none left.
+/// Removes the tasks of a part that reach it only after a server before it has exited, with a note. Returns
+/// false if none are left.
 bool keep_tasks_before_servers(Job& job, std::size_t part);
-/// How many GPUs each has.
+/// Decides how many GPUs each has.
 void divide_gpus(Job& job);
-/// Which have GPUs of others at the same time. Needs names.
+/// Decides which ones share GPUs at the same time. Needs names.
 void let_share_gpus(Job& job);
-/// What the script only gives time (`sleep 60`) before it goes on is ready after that. Behind
+/// A program that the script only gives time (`sleep 60`) is ready after that delay. Call after
 /// `import_readiness`.
 void import_delays(Job& job);
 /// What the script waits for becomes `ready` of the role that answers, or a role that waits. The roles of
-/// `kept` are the first of `out.roles`, in their order.
+/// `kept` are the first of `out.roles`, in the same order.
 void import_readiness(Job& job);
 
 }  // namespace nlaunch::import

@@ -26,7 +26,7 @@ class References {
   }
 
  private:
-  /// Who asks for a free port has it: the first role that names it in its command.
+  /// The first role that has the free port in its command owns it.
   void own_ports() {
     const auto port = std::to_string(shell::Allocation::kPort);
     for (auto& role : out_.roles) {
@@ -52,7 +52,7 @@ class References {
       const auto* end = rest.data();
       const auto* at = end - marker.size();
       changed.append(begin, at);
-      // 42777 of "1427771" is a number of the script's own.
+      // 42777 in "1427771" belongs to a number of the script.
       const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
       const bool within = is_digit(marker[0]) &&
                           ((at > text.data() && is_digit(at[-1])) || (!rest.empty() && is_digit(rest[0])));
@@ -63,7 +63,7 @@ class References {
     text = std::move(changed);
   }
 
-  /// All hosts with commas between them are those of a role that is on all, where there is one.
+  /// A comma-separated list of all hosts becomes the hosts of a role that runs on all nodes, if there is one.
   void lists(std::string& text) {
     const auto* all = allocation_.nodes < 2 ? nullptr : role_on_all();
     if (all == nullptr) return;
@@ -94,10 +94,10 @@ class References {
     if (marker == std::to_string(shell::Allocation::kPort)) return port(role);
     if (const auto node = shell::node_of(marker)) return host(*node, role, marker);
     if (marker == std::to_string(shell::Allocation::kSubmitted))
-      miss(
-          fmt::format("the id of a job that it submits itself ({}, of sbatch): leave that out of the script. "
-                      "`walltime: {{then: requeue}}` goes on in a new job",
-                      marker));
+      miss(fmt::format(
+          "the id of a job that the script submits itself ({}, from sbatch): remove that from the "
+          "script. `walltime: {{then: requeue}}` continues in a new job",
+          marker));
     else
       miss(fmt::format("'{}', which stands for something that only the cluster knows", marker));
     return marker;
@@ -122,7 +122,7 @@ class References {
       return fmt::format("${{role.{}.{}.host}}", role->name, *index_in(*role));
     for (const auto& other : out_.roles)
       if (const auto index = index_in(other)) return fmt::format("${{role.{}.{}.host}}", other.name, *index);
-    miss(fmt::format("the host '{}', on which no role is", marker));
+    miss(fmt::format("the host '{}', on which no role runs", marker));
     return marker;
   }
 

@@ -3,8 +3,8 @@
 
 namespace nlaunch::import {
 
-/// Puts references in the place of what is made up in the job that was recorded: hosts, addresses, the free
-/// port, the job's id, the user. Those for which there is none are told in `unknown`, each once.
+/// Replaces what is made up in the recorded job with placeholders: hosts, addresses, the free port, the job's
+/// id, the user. Lists those without a placeholder in `unknown`, each once.
 void refer_to_the_job(const shell::Allocation& allocation, Imported& out, std::vector<std::string>& unknown);
 
 }  // namespace nlaunch::import

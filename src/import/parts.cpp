@@ -27,7 +27,7 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-/// A text as numbers, hosts' addresses and what stands between them.
+/// Splits a text into numbers, host addresses and the text between them.
 std::vector<std::string> tokens_of(std::string_view text) {
   std::vector<std::string> tokens;
   std::size_t i = 0;
@@ -44,7 +44,7 @@ std::vector<std::string> tokens_of(std::string_view text) {
   return tokens;
 }
 
-/// "rec-node-3" is one word of a task on node 3, as its address is.
+/// "rec-node-3" is one piece for a task on node 3, like its address.
 std::string with_host_marked(std::string text, const Task& task) {
   constexpr std::string_view kMark = "\x02";
   for (const auto& host : {shell::Allocation::host(task.node), shell::Allocation::address(task.node)}) {
@@ -57,7 +57,7 @@ std::string with_host_marked(std::string text, const Task& task) {
   return text;
 }
 
-/// What a number of a task can be.
+/// What a number in a task can represent.
 struct NumberOfTask {
   const char* reference;
   std::uint32_t (*of)(const Task& task, std::size_t index);
@@ -67,7 +67,7 @@ constexpr std::array<NumberOfTask, 3> kNumbers{
      {"${self.node}", [](const Task& task, std::size_t) { return task.node; }},
      {"${self.local_rank}", [](const Task& task, std::size_t) { return task.local_rank; }}}};
 
-/// The texts of tasks as one text; nothing: they differ by more than their tasks.
+/// Merges the texts of tasks into one; nullopt if they differ by more than task numbers.
 class Unifier {
  public:
   Unifier(const std::vector<Task>& tasks, const std::vector<std::size_t>& recorded)
@@ -114,13 +114,13 @@ class Unifier {
   const std::vector<std::size_t>& recorded_;
 };
 
-/// Programs that change nothing of what they start that nlaunch would not do itself.
+/// Programs that change nothing in what they start beyond what nlaunch does itself.
 bool is_needless(const std::string& program) {
   constexpr std::array<std::string_view, 4> kNames{"nohup", "setsid", "catchsegv", "sudo"};
   return std::ranges::find(kNames, program) != kNames.end();
 }
 
-/// The commands that a part may be of, and what their launchers say.
+/// The commands that can belong to parts, and their launchers.
 struct Start {
   std::size_t command = 0;
   std::vector<std::size_t> inner;   ///< of a container: what it starts
@@ -168,8 +168,8 @@ class PartMaker {
     }
   }
 
-  /// The outermost container that a command is in. What it does inside is its own: a folder or a variable
-  /// there is none of the machine's.
+  /// The outermost container around a command. Directories and variables inside it are not those of the
+  /// machine.
   [[nodiscard]] std::optional<std::size_t> container_of(std::size_t index) const {
     std::optional<std::size_t> container;
     for (auto above = recording_.commands[index].launcher; above;
@@ -179,7 +179,7 @@ class PartMaker {
     return container;
   }
 
-  /// How many words of a container's command line stand in front of what it starts.
+  /// The number of words in a container's command line before the program that it starts.
   [[nodiscard]] std::size_t words_of_container(const RecordedCommand& command) const {
     if (command.fate != Fate::launcher) return 0;
     const auto started = shell::started_by(command.argv, allocation_);
@@ -207,7 +207,8 @@ class PartMaker {
     return start;
   }
 
-  /// Those of one step that its tasks start at the same place; each of the others alone.
+  /// Groups the commands that the tasks of a step start at the same place; each other command is its own
+  /// group.
   [[nodiscard]] std::vector<std::vector<const Start*>> groups() const {
     std::vector<std::vector<const Start*>> groups;
     for (const auto& start : starts_) {
@@ -227,7 +228,7 @@ class PartMaker {
     return groups;
   }
 
-  /// All tasks that run what these recorded ones run.
+  /// All tasks that run the same as these recorded ones.
   [[nodiscard]] std::vector<Task> tasks_of(const std::vector<const Start*>& group) const {
     if (!group[0]->step) return {Task{}};
     const auto all = shell::started_by(recording_.commands[*group[0]->step].argv, allocation_)->tasks;
@@ -257,7 +258,7 @@ class PartMaker {
     parts_.push_back(std::move(part));
   }
 
-  /// Tasks that run different programs: those of one kind are a part.
+  /// If tasks run different programs, those of one kind become a part.
   void add_kinds(const std::vector<const Start*>& group) {
     std::vector<std::vector<const Start*>> kinds;
     for (const auto* start : group) {
@@ -273,7 +274,7 @@ class PartMaker {
     for (const auto& kind : kinds) add(kind);
   }
 
-  /// But for numbers the same words.
+  /// True if the words are the same except for numbers.
   [[nodiscard]] bool is_of_kind(const Start& a, const Start& b) const {
     const auto& words = recording_.commands[a.command].argv;
     const auto& others = recording_.commands[b.command].argv;
@@ -287,7 +288,7 @@ class PartMaker {
     });
   }
 
-  /// Tasks that run different programs: each is a part of its own.
+  /// If tasks run different programs, each becomes a separate part.
   void add_each(const std::vector<const Start*>& group) {
     const auto all = tasks_of(group);
     for (const auto* start : group) {
@@ -299,8 +300,8 @@ class PartMaker {
       (void)fill(part, Unifier(part.tasks, part.recorded), {&command}, {start});
       if (group.size() < all.size())
         part.problem = fmt::format(
-            "its tasks differ, and of {} only the first, second and last of each node, and of many nodes, "
-            "were recorded",
+            "its tasks differ, and of {} tasks only the first, second and last of each node, and of many "
+            "nodes, were recorded",
             all.size());
       parts_.push_back(std::move(part));
     }
@@ -321,8 +322,8 @@ class PartMaker {
     if (std::ranges::any_of(part.commands, [&](auto index) { return reads_input(index); }) &&
         !takes_input(part, unifier, commands, starts))
       part.problem =
-          "it reads as its standard input what is not known here, and no role has one: write it into a file "
-          "that the program is given by name";
+          "its standard input is not known here, and a role has none: write the input to a file and pass the "
+          "file name to the program";
     part.may_fail = std::ranges::any_of(commands, &RecordedCommand::fails);
     const auto words = [&](Words& out, const std::function<const Words&(std::size_t)>& of) {
       for (std::size_t word = 0; word < of(0).size(); ++word) {
@@ -364,7 +365,7 @@ class PartMaker {
         texts.push_back(one.text.value_or(""));
         if (!one.text)
           part.problem = fmt::format(
-              "it is given {}, which the script writes itself, and which is no text, or has more than 64 KiB",
+              "it uses {}, which the script writes itself, but which is not text or is larger than 64 KiB",
               text::printable(one.path));
       }
       const auto path = unifier.one(paths);
@@ -376,7 +377,7 @@ class PartMaker {
     return true;
   }
 
-  /// What a container is there for: what trains or serves in it, or else its last program.
+  /// The main program of a container: one that trains or serves, or else the last one.
   [[nodiscard]] std::size_t main_of(const std::vector<std::size_t>& inner) const {
     for (const auto index : inner) {
       const auto work = work_of(recording_.commands[index].argv).work;
@@ -385,7 +386,7 @@ class PartMaker {
     return inner.back();
   }
 
-  /// All have an input that is known, and nothing stands in front of them: bash gives it to them.
+  /// True if all have a known input and no wrapper: bash then provides the input.
   static bool takes_input(Part& part, const Unifier& unifier,
                           const std::vector<const RecordedCommand*>& commands,
                           const std::vector<const Start*>& starts) {
@@ -406,7 +407,7 @@ class PartMaker {
     return true;
   }
 
-  /// It has a standard input of its own, or that of a launcher that starts it.
+  /// True if it has its own standard input, or that of its launcher.
   [[nodiscard]] bool reads_input(std::size_t index) const {
     const auto& command = recording_.commands[index];
     if (command.has_input) return true;
@@ -466,8 +467,8 @@ class PartMaker {
     return std::ranges::any_of(recording_.assignments, [&](const auto& one) { return one.name == name; });
   }
 
-  /// Of a step in the background nobody sees which of its programs are in the background of its shell. What
-  /// works on files is not.
+  /// For a background step, it is unknown which of its programs are in the background of its shell. Programs
+  /// that change files are not.
   [[nodiscard]] bool is_first_of_step(std::size_t index) const {
     const auto& command = recording_.commands[parts_[index].commands[0]];
     const auto name = shell::program_name(command.argv[0]);
@@ -498,7 +499,7 @@ class PartMaker {
                             a.background && b.background;
     if (!same_place || !a.problem.empty() || !b.problem.empty()) return false;
     if (had_ended(recording_, a, b)) return false;
-    // Of the same size on each node, and no node twice.
+    // True if it has the same size on each node and no node twice.
     return std::ranges::none_of(b.tasks, [&](const Task& task) {
       return std::ranges::find(a.tasks, task.node, &Task::node) != a.tasks.end();
     });
@@ -554,7 +555,7 @@ bool names_program(const RecordedCommand& killer, const RecordedCommand& victim)
   return RE2::PartialMatch(whole_line ? text::join(victim.argv, " ") : program, RE2(pattern, RE2::Quiet));
 }
 
-/// The script ends what has the name of the first before it begins the next.
+/// True if the script kills programs with the name of the first before it starts the next.
 bool ended_by_name(const shell::Recording& recording, std::size_t first, std::size_t next) {
   for (auto killer = first + 1; killer < next; ++killer)
     if (names_program(recording.commands[killer], recording.commands[first])) return true;
@@ -564,7 +565,7 @@ bool ended_by_name(const shell::Recording& recording, std::size_t first, std::si
 }  // namespace
 
 bool had_ended(const shell::Recording& recording, const Part& a, const Part& b) {
-  // Each task has a shell of its own.
+  // Each task has its own shell.
   return a.background && std::ranges::all_of(a.commands, [&](auto first) {
            return std::ranges::any_of(b.commands, [&](auto next) {
              return shell::had_ended(recording.commands[first].waited, recording.commands[next].waited) ||
@@ -591,7 +592,7 @@ shell::Words with_input(shell::Words argv, const std::optional<shell::ProgramInp
     argv.insert(argv.begin() + 1, {"-c", input->text});
     return argv;
   }
-  // The input is $0: no variable of the program is touched.
+  // The input is $0, so that no variable of the program changes.
   const auto* const line = input->is_file   ? "exec \"$@\" < \"$0\""
                            : input->repeats ? "exec \"$@\" < <(yes \"$0\")"
                                             : "exec \"$@\" < <(printf %s \"$0\")";

@@ -77,7 +77,7 @@ std::vector<ImportedRole> ray_actors(const shell::Words& trainer, const shell::A
     actors.push_back(actor("engine", RoleKind::engine, engines, parallel, ""));
     if (shared)
       for (auto& one : actors | std::views::drop(1)) one.share_gpus_with = {"learner"};
-    // Where they cannot all have GPUs of their own, the trainer lets them share as it likes.
+    // If there are not enough GPUs for all, the trainer decides how they share them.
     if (shared || all <= allocation.nodes * gpus) return actors;
     actors.clear();
   }
@@ -85,8 +85,8 @@ std::vector<ImportedRole> ray_actors(const shell::Words& trainer, const shell::A
   actors.back().per_node = std::max(1U, gpus);
   actors.back().remarks.push_back(
       {0,
-       "how many GPUs learn and how many generate is the trainer's own business: all of Ray's are "
-       "learners here"});
+       "the trainer itself decides how many GPUs train and how many generate: here, all of Ray's "
+       "GPUs are learners"});
   return actors;
 }
 

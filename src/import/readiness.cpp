@@ -19,7 +19,7 @@ bool names_port(const shell::Words& argv, const std::string& port) {
   });
 }
 
-/// A curl that sends something: it is no wait, and acts once.
+/// True for a curl that sends something: it is not a wait, and acts once.
 bool sends(const shell::Words& argv) {
   for (std::size_t i = 1; i < argv.size(); ++i) {
     const auto& word = argv[i];
@@ -80,23 +80,24 @@ class Readiness {
     }
   }
 
-  /// A question to a server that generates leaves nothing behind; what another request does is not known.
+  /// A query to a generating server has no lasting effect; the effect of other requests is unknown.
   void sends_once(std::size_t command, const std::string& url) {
     const auto& asks = job_.recording.commands[command];
-    const auto what = fmt::format("this {} sends a request to {} once", shell::program_name(asks.argv[0]),
+    const auto what = fmt::format("this {} sends a single request to {}", shell::program_name(asks.argv[0]),
                                   text::printable(host_of_url(url)));
     if (url.find("/v1/") == std::string::npos && !url.ends_with("/generate"))
       return job_.out.not_said.push_back(
-          {asks.line, what + ", which no role does: let a program of the job send it"});
-    job_.out.became[command] = "left out: it asks once";
-    job_.remark(asks.line, what + ": it is not taken over");
+          {asks.line, what + ", which no role can do: let a program of the job send it"});
+    job_.out.became[command] = "left out: it sends a single request";
+    job_.remark(asks.line, what + ": it is not imported");
   }
 
   void asks_elsewhere(std::size_t command, const std::string& host) {
     const auto& asks = job_.recording.commands[command];
-    auto text = fmt::format("this {} asks {}, which is no host of the job: it is not taken over",
-                            shell::program_name(asks.argv[0]), text::printable(host));
-    job_.out.became[command] = "left out: it asks a host outside of the job";
+    auto text =
+        fmt::format("this {} sends a request to {}, which is not a host of the job: it is not imported",
+                    shell::program_name(asks.argv[0]), text::printable(host));
+    job_.out.became[command] = "left out: it sends a request to a host outside the job";
     auto& notes = job_.out.remarks[Destination::roles];
     if (std::ranges::find(notes, text, &Remark::text) == notes.end())
       notes.push_back({asks.line, std::move(text)});
@@ -114,31 +115,31 @@ class Readiness {
     return text::whole_number<std::uint16_t>(port) ? std::optional(std::string(port)) : std::nullopt;
   }
 
-  /// Of a host of the job, or of the script's own.
+  /// True for a host of the job, or the script's own.
   static bool is_of_job(std::string_view url) {
     constexpr std::array<std::string_view, 5> kHosts{"localhost", "127.0.0.1", "0.0.0.0", "rec-node-",
                                                      "10.77."};
     return std::ranges::any_of(kHosts, [&](auto host) { return url.find(host) != std::string_view::npos; });
   }
 
-  /// What no role is known to answer is asked by a role of its own, before what comes after.
+  /// A wait that no role is known to answer becomes a separate role that runs before what follows.
   void waits_for_nobody(std::size_t command) {
     const auto& asks = job_.recording.commands[command];
     const auto next = std::ranges::find_if(
         job_.kept, [&](const Kept& kept) { return job_.part_of(kept).commands[0] > command; });
-    if (next == job_.kept.end()) return;  // it holds up nothing
+    if (next == job_.kept.end()) return;  // it blocks nothing
     const bool connects = asks.argv[0].starts_with(shell::kConnection);
     if (connects &&
         std::ranges::count(job_.recording.commands, asks.argv, &shell::RecordedCommand::argv) == 1) {
       job_.out.became[command] = "left out: nobody answered";
       return job_.remark(asks.line,
-                         "the script looks whether somebody has this port, and was told that nobody has");
+                         "the script checks whether this port is in use; while recording, it was free");
     }
     if (asks.task)
       return job_.out.not_said.push_back(
-          {asks.line, fmt::format("a task of a step waits for an answer to `{}`, where no program that the "
-                                  "script starts is known to answer: start that program by a command that "
-                                  "names its port (--port N)",
+          {asks.line, fmt::format("a task of a step waits for an answer to `{}`, but no program that the "
+                                  "script starts is known to answer it: start that program with a command "
+                                  "that names its port (--port N)",
                                   text::printable(text::shell_join(asks.argv)))});
     const auto known = std::ranges::find_if(job_.out.roles, [&](const auto& role) {
       return role.asks && job_.recording.commands[*role.asks].argv == asks.argv;
@@ -157,13 +158,13 @@ class Readiness {
                     "wait"};
     for (const auto& word : asks.argv) role.command.push_back(escaped(word));
     role.ready = ImportedReady{.exited = true, .line = 0};
-    role.remarks.push_back({asks.line, "it waits as the script does, until this ends with 0"});
+    role.remarks.push_back({asks.line, "it waits as the script does, until this exits with code 0"});
     job_.out.became[command] = role.name;
     job_.preparing.push_back({next->stage, Before::waits, role.name});
     job_.out.roles.push_back(std::move(role));
   }
 
-  /// Ray's own ports, which its workers' readiness stands for.
+  /// Ray's own ports; the readiness of its workers covers them.
   [[nodiscard]] bool is_port_of_ray(const std::string& port) const {
     return std::ranges::any_of(job_.kept, [&](const auto& kept) {
       return is_ray(kept) &&
@@ -171,7 +172,7 @@ class Readiness {
     });
   }
 
-  /// False: nobody is known to be there.
+  /// Returns false if no role is known to answer.
   bool ready_at(std::size_t command, const std::string& port, const std::string& url) {
     if (is_port_of_ray(port)) return true;
     for (std::size_t i = 0; i < job_.kept.size(); ++i) {
@@ -208,7 +209,7 @@ class Readiness {
   Job& job_;
 };
 
-/// "5", "1m", "0.5": in whole seconds; 0: it is none of these.
+/// "5", "1m", "0.5": in whole seconds; 0 if it is not a duration.
 std::uint32_t seconds_of(std::string text) {
   std::uint32_t unit = 1;
   constexpr std::uint32_t kMinute = 60;
@@ -239,7 +240,7 @@ void import_delays(Job& job) {
       for (std::size_t word = 1; word < command.argv.size(); ++word)
         seconds += seconds_of(command.argv[word]);
     }
-    constexpr std::uint32_t kMost = 600;  // what sleeps longer asks for something between its sleeps
+    constexpr std::uint32_t kMost = 600;  // a longer sleep is part of a polling loop
     if (seconds > 0 && seconds <= kMost) role.ready = ImportedReady{.delay = fmt::format("{}s", seconds)};
   }
 }

@@ -20,7 +20,7 @@ namespace {
 
 using shell::Fate;
 
-/// `'''Usage: ...'''`: what a shell looks for, and finds nowhere.
+/// `'''Usage: ...'''`: a command that a shell looks up and does not find.
 bool is_no_name_of_a_program(const std::string& word) {
   return word.find_first_of(" \t\n'\"") != std::string::npos && !word.starts_with('/') &&
          !word.starts_with("./") && !word.starts_with("../");
@@ -70,7 +70,7 @@ class Roles {
       if (i > last_program() && changes_files(part)) {
         for (const auto command : all_commands_of(part))
           job_.out.became[command] = "left out: nothing comes after it";
-        job_.remark(part.line, fmt::format("`{}` is not taken over: nothing comes after it",
+        job_.remark(part.line, fmt::format("`{}` is not imported: nothing comes after it",
                                            text::printable(text::shell_join(part.argv))));
         continue;
       }
@@ -81,7 +81,7 @@ class Roles {
 
   void leave_out_what_is_no_program(const Part& part) {
     for (const auto command : all_commands_of(part))
-      job_.out.became[command] = "left out: no program has such a name";
+      job_.out.became[command] = "left out: not a program name";
     const auto name = text::trim(part.argv[0]);
     const auto word = text::printable(name.substr(0, name.find('\n')));
     static const RE2 kErrexit(R"(^set (-o \w+ )*(-[a-zA-Z]*e|-[a-zA-Z]*o errexit))");
@@ -90,20 +90,18 @@ class Roles {
     });
     if (ends)
       job_.out.not_said.push_back(
-          {part.line,
-           fmt::format("no program has the name `{}`, and the script ends there (`set -e`)", word)});
+          {part.line, fmt::format("`{}` is not a program name, so the script exits there (`set -e`)", word)});
     else
-      job_.remark(part.line,
-                  fmt::format("`{}` is not taken over: no program has such a name. It fails, and the "
-                              "script goes on",
-                              word));
+      job_.remark(part.line, fmt::format("`{}` is not imported: it is not a program name. It fails, and the "
+                                         "script continues",
+                                         word));
   }
 
   static bool changes_files(const Part& part) {
     return shell::changes_files(shell::program_name(part.program[0]));
   }
 
-  /// What follows it does something with files alone: it clears up.
+  /// True if only file operations follow it: they clean up.
   [[nodiscard]] std::size_t last_program() const {
     std::size_t last = 0;
     for (std::size_t i = 0; i < job_.out.parts.size(); ++i) {
@@ -113,7 +111,8 @@ class Roles {
     return last;
   }
 
-  /// What the script ends with: its last program in the foreground, or those that it waits for after that.
+  /// The programs with which the script ends: its last foreground program, or those that it waits for after
+  /// it.
   void choose_main() {
     std::optional<std::size_t> last;
     for (std::size_t i = 0; i < job_.kept.size(); ++i)
@@ -129,8 +128,8 @@ class Roles {
     if (behind.empty()) {
       if (last) ends_with(*last);
     } else {
-      // Where none trains by its name, the script waits for all of them. The first that is given GPUs stands
-      // for the training, or the last.
+      // If none trains by its name, the script waits for all of them. The first one with GPUs, or the last
+      // one, counts as the training.
       const auto first = std::ranges::find_if(
           behind, [&](auto i) { return visible_of(job_.part_of(job_.kept[i])).has_value(); });
       const auto stands = first == behind.end() ? behind.back() : *first;
@@ -142,14 +141,14 @@ class Roles {
       for (const auto i : behind)
         if (!job_.kept[i].main)
           job_.remark(job_.part_of(job_.kept[i]).line,
-                      fmt::format("{} ends with the run, and the run with {}: the script may wait for both. "
-                                  "`ends_run` says which ends it",
+                      fmt::format("{} stops when the run ends, and the run ends with {}: the script may wait "
+                                  "for both. `ends_run` sets which role ends the run",
                                   role_name_of(job_.part_of(job_.kept[i]).program),
                                   role_name_of(job_.part_of(job_.kept[behind.back()]).program)));
     }
   }
 
-  /// Something of the script begins when it has waited for the end of this one.
+  /// True if something in the script starts after waiting for this one to exit.
   [[nodiscard]] bool ends_before_others(std::size_t index) const {
     return std::any_of(job_.kept.begin() + static_cast<std::ptrdiff_t>(index) + 1, job_.kept.end(),
                        [&](const Kept& other) {
@@ -159,8 +158,8 @@ class Roles {
                        });
   }
 
-  /// A step ends when all of its tasks have ended: the job ends with the last program of each, but for
-  /// servers beside others.
+  /// A step ends when all of its tasks have exited: the job ends with the last program of each task, except
+  /// servers that run next to others.
   void ends_with(std::size_t last) {
     job_.kept[last].main = true;
     for (std::size_t i = 0; i < job_.kept.size(); ++i) {
@@ -181,7 +180,7 @@ class Roles {
       if (kept.main) kept.beside = !std::exchange(is_first, false);
   }
 
-  /// A task of a step has waited for something between two of its commands.
+  /// True if a task of a step waited for something between two of its commands.
   [[nodiscard]] bool waits_between(std::uint32_t rank, std::size_t begin, std::size_t end) const {
     for (auto i = begin + 1; i < end; ++i) {
       const auto& command = job_.recording.commands[i];
@@ -190,8 +189,8 @@ class Roles {
     return false;
   }
 
-  /// Stages: what begins when something has ended, or is ready, is in a later one. Tasks of one step run side
-  /// by side: each has a clock of its own.
+  /// Stages: a program that starts after another one has exited or is ready is in a later stage. Tasks of one
+  /// step run in parallel, so each has its own clock.
   void order() {
     std::uint32_t script = 0;
     std::optional<std::size_t> step;
@@ -254,7 +253,7 @@ class Roles {
     }
   }
 
-  /// The stage behind those whose end the script has waited for when this one begins.
+  /// The stage after those that the script has waited for when this one starts.
   [[nodiscard]] std::uint32_t behind_what_had_ended(std::size_t index) {
     const auto& next = job_.part_of(job_.kept[index]);
     std::uint32_t stage = 0;
@@ -266,12 +265,12 @@ class Roles {
       const bool is_killed = was_ended(job_.recording, part, next);
       if (serves || (is_killed && before.work.work == Work::training))
         part.problem = fmt::format(
-            "the script ends it, or waits for its end, before it starts {} at line {}. In a plan a server "
-            "ends with the run: split the script there",
+            "the script stops it, or waits for it to exit, before it starts {} at line {}. In a plan, a "
+            "server runs until the run ends: split the script there",
             role_name_of(next.program), next.line);
       else if (is_killed)
-        job_.remark(part.line, fmt::format("the script ends `{}` before it starts {} at line {}: here it "
-                                           "ends with the run",
+        job_.remark(part.line, fmt::format("the script stops `{}` before it starts {} at line {}: here it "
+                                           "runs until the run ends",
                                            text::printable(text::shell_join(part.argv)),
                                            role_name_of(next.program), next.line));
       else
@@ -280,8 +279,8 @@ class Roles {
     return stage;
   }
 
-  /// What the job ends with begins last, but for what runs beside it in its own step: there the clocks say
-  /// it. Two servers may be one, on two nodes.
+  /// The program that ends the job starts last, except for others in its own step, which are ordered by the
+  /// clocks. Two servers may be one server on two nodes.
   [[nodiscard]] bool begins_before(const Kept& other, const Kept& main) const {
     if (is_ray(other)) return true;
     if (other.work.work == Work::engine && main.work.work == Work::engine) return false;
@@ -328,13 +327,13 @@ class Roles {
       job_.remark(
           part.line,
           fmt::format(
-              "the standard input of {} is that of the loop or the block around it in the script ({}), "
-              "and here it has none",
+              "in the script, {} inherits its standard input from the enclosing loop or block ({}); "
+              "here it has none",
               role.name,
               command.input_from.starts_with("pipe:") ? "a pipe" : text::printable(command.input_from)));
     if (part.may_fail) {
       role.command = going_on(role.command);
-      role.remarks.push_back({part.line, "it fails here, and the script goes on: so does the run"});
+      role.remarks.push_back({part.line, "it fails here, and the script continues: so does the run"});
     }
     role.wrapper = part.wrapper;
     role.kind = kept.work.work == Work::engine && !job_.is_of_ray(kept) ? RoleKind::engine
@@ -343,15 +342,15 @@ class Roles {
                     : RoleKind::service;
     if (kept.main && role.kind == RoleKind::service) role.ends_run = true;
     if (!kept.main && role.kind == RoleKind::learner) role.ends_run = false;
-    // The script goes on where a program in the background has ended.
+    // The script continues after a background program has exited.
     role.may_end =
         role.kind == RoleKind::service && part.background && !kept.exits && !kept.main && !is_ray(kept);
     if (job_.is_of_ray(kept) && kept.work.work == Work::engine && job_.allocation.gpus_per_node > 0) {
       role.sees_gpus_of_ray = true;
       role.wrapper.insert(role.wrapper.begin(), kWithoutVisible.begin(), kWithoutVisible.end());
       role.remarks.push_back({part.line,
-                              "env -u is new: the GPUs are Ray's, and this server refuses an empty "
-                              "CUDA_VISIBLE_DEVICES"});
+                              "env -u is added: Ray assigns the GPUs, and this server rejects an "
+                              "empty CUDA_VISIBLE_DEVICES"});
     }
     place(kept, part, role);
     rendezvous(part, role);
@@ -361,7 +360,7 @@ class Roles {
     const auto server = node_of_server(part.program);
     if (kept.work.work == Work::engine && !on_socket && server != ServerNode::other && is_waited_for(kept)) {
       auto port = option_of(part.program, "--port");
-      // Text Generation Inference reads it from there, too (launcher/src/main.rs).
+      // Text Generation Inference also reads it from there (launcher/src/main.rs).
       const auto said = part.changes.find("PORT");
       if (!port && shell::program_name(part.program[0]) == "text-generation-launcher" &&
           said != part.changes.end())
@@ -380,7 +379,7 @@ class Roles {
     job_.out.roles.push_back(std::move(role));
   }
 
-  /// Fewer GPUs than the script lets it see.
+  /// A remark if it gets fewer GPUs than the script lets it see.
   void tell_of_gpus(const Kept& kept, const Part& part, const ImportedRole& role) {
     const auto all = job_.where(part).gpus_per_node;
     const auto sees = role.rendezvous && role.gpus == 1 ? most_on_a_node(part) : role.gpus;
@@ -392,11 +391,11 @@ class Roles {
       job_.out.remarks[Destination::roles].push_back(
           {part.line,
            fmt::format(
-               "{} sees {} of its node's {} GPUs (CUDA_VISIBLE_DEVICES), and all of them in the script",
+               "{} sees {} of its node's {} GPUs (CUDA_VISIBLE_DEVICES), but all of them in the script",
                role.name, sees, all)});
   }
 
-  /// The script waits for something, a while or a server, before it starts what comes after.
+  /// True if the script waits for a time or a server before it starts what follows.
   [[nodiscard]] bool is_waited_for(const Kept& kept) const {
     return std::ranges::any_of(job_.kept, [&](const auto& other) {
       return other.stage > kept.stage &&
@@ -426,7 +425,7 @@ class Roles {
     if (count > 1) role.count = count;
   }
 
-  /// The role on the one node that a part is not on, where it is placed before.
+  /// The role on the only node without this part, if it is placed before it.
   [[nodiscard]] const Kept* only_other_node(const Kept& kept, const Part& part) const {
     const auto nodes = nodes_of(part);
     const auto there = job_.where(part);
@@ -461,12 +460,12 @@ class Roles {
     role.ray = true;
     if (!shell::has(part.program, "--block")) {
       role.command.emplace_back("--block");
-      role.remarks.push_back({part.line, "--block is new: nlaunch supervises what it starts"});
+      role.remarks.push_back({part.line, "--block is added: nlaunch supervises what it starts"});
     }
     if (kept.work.work == Work::ray_head) {
       role.ready = ImportedReady{.log = "Ray runtime started", .timeout = "3m"};
     } else {
-      // The Python that is beside ray has it.
+      // The Python next to `ray` has it installed.
       const auto& ray = part.program[0];
       const auto folder = ray.substr(0, ray.rfind('/') + 1);
       role.ready =
@@ -495,7 +494,8 @@ class Roles {
 
   // --- Files that the script writes ---
 
-  /// A role before each that is told of such files; what another has written already is not written again.
+  /// Adds a role before each one that is given such files; files that another has already written are not
+  /// written again.
   void writers() {
     std::vector<std::size_t> order(job_.kept.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -508,7 +508,7 @@ class Roles {
     std::vector<Done> done;
     for (const auto i : order) {
       auto& part = job_.out.parts[job_.kept[i].part];
-      // What stands in a file is what was written last.
+      // A file contains what was written last.
       const auto is_done = [&](const PartFile& file) {
         const auto last = std::find_if(done.rbegin(), done.rend(),
                                        [&](const auto& one) { return one.file->path == file.path; });
@@ -523,8 +523,8 @@ class Roles {
         });
         if (earlier != done.end())
           part.problem = fmt::format(
-              "it is given {}, which the script writes anew while {}, which was given it "
-              "before, may still read it: write two files",
+              "it uses {}, which the script overwrites while {}, which also uses it, may "
+              "still read it: write two files",
               text::printable(file.path), earlier->kept->name);
         done.push_back({&job_.kept[i], &part, &file});
       }
@@ -542,7 +542,7 @@ class Roles {
         role.count = role.each_node ? 0 : static_cast<std::uint32_t>(nodes_of(part).size());
       }
       role.remarks.push_back(
-          {0, fmt::format("what the script itself writes, or makes, for {}", job_.kept[i].name)});
+          {0, fmt::format("what the script itself writes or creates for {}", job_.kept[i].name)});
       job_.preparing.push_back({job_.kept[i].stage, Before::writes, role.name});
       job_.out.roles.push_back(std::move(role));
     }
@@ -565,7 +565,7 @@ class Roles {
       job_.out.gpus = std::max(job_.out.gpus, kept.gpus * most_on_a_node(job_.part_of(kept)));
     if (job_.out.gpus > 0)
       job_.out.remarks[Destination::node].push_back(
-          {0, "no directive says how many GPUs a node has: so many are asked for (--gpus says it)"});
+          {0, "no directive sets the number of GPUs per node: this many are requested (set it with --gpus)"});
   }
 
   void tell_of_the_others() {

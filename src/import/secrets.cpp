@@ -9,12 +9,12 @@
 namespace nlaunch::import {
 namespace {
 
-/// What a key, or a name, consists of.
+/// The characters of a key or a name.
 constexpr bool is_key_character(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
 }
 
-/// The names that mean a secret in any case; `--label_key` and `--eos_token` do not.
+/// Names that always mean a secret; `--label_key` and `--eos_token` do not.
 bool is_surely_secret(std::string_view name) {
   constexpr std::array<std::string_view, 12> kEnds{"API_KEY",      "ACCESS_KEY", "SECRET_KEY", "AUTH_KEY",
                                                    "PASSWORD",     "SECRET",     "API_TOKEN",  "AUTH_TOKEN",
@@ -22,10 +22,10 @@ bool is_surely_secret(std::string_view name) {
   return name == "TOKEN" || std::ranges::any_of(kEnds, [&](auto end) { return name.ends_with(end); });
 }
 
-/// A path, a number or a yes is no secret, and a key has digits.
+/// A path, a number or a boolean is not a secret, and a key contains digits.
 bool may_be_secret(std::string_view text, bool sure) {
   constexpr std::size_t kShortest = 8;
-  // What servers without keys are given.
+  // Dummy keys for servers without keys.
   constexpr std::array<std::string_view, 9> kNone{"dummy",  "empty", "none",       "null",  "fake",
                                                   "unused", "test",  "not-needed", "no-key"};
   if (std::ranges::find(kNone, text::lower(text)) != kNone.end()) return false;
@@ -47,7 +47,7 @@ std::string variable_of(std::string_view option) {
   return name.empty() || std::isdigit(static_cast<unsigned char>(name[0])) != 0 ? "SECRET" : name;
 }
 
-/// The secrets of a role's command line.
+/// The secrets in a role's command line.
 class SecretsOfCommand {
  public:
   SecretsOfCommand(const ImportedRole& role, const Part& part) : part_(part) {
@@ -95,7 +95,7 @@ void hand_over_secrets(Imported& all) {
           {role.line, "$" + one.name + " stands for a secret, which the script has in the command line"});
       if (std::ranges::find(all.secrets, one.name, &ImportedSecret::name) == all.secrets.end())
         all.secrets.push_back(
-            {one.name, "env", "", role.line, "nlaunch takes it from the environment in which it is called"});
+            {one.name, "env", "", role.line, "nlaunch reads it from the environment in which it is called"});
     }
   }
 }
@@ -153,7 +153,7 @@ std::vector<std::string> secrets_in(std::string_view text) {
       if (at > 0 && is_key_character(text[at - 1])) continue;
       auto end = at + mark.size();
       while (end < text.size() && is_key_character(text[end])) ++end;
-      // hf_checkpoint_path is no token: those of a hub are letters and digits.
+      // hf_checkpoint_path is not a token: hub tokens are alphanumeric.
       const bool of_hub = mark == "hf_" || mark == "ghp_";
       if (of_hub &&
           text.substr(at + mark.size(), end - at - mark.size()).find_first_of("_-") != std::string_view::npos)

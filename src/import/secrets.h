@@ -6,20 +6,19 @@
 #include "base/secrets.h"
 #include "import/import.h"
 
-/// What of a script nobody should read.
+/// Secrets in a script.
 namespace nlaunch::import {
 
-/// Keeps a value whose name, of a variable or an option, says that it is a secret.
+/// Registers a value as secret if the name of its variable or option says so.
 void keep_secret(std::string_view name, std::string_view value, Masker& secrets);
-/// Secrets that are known by what they look like: passwords in addresses, bearer tokens, and keys that begin
-/// as those of well-known services do.
+/// Secrets recognized by their form: passwords in URLs, bearer tokens, and keys with the prefixes of
+/// well-known services.
 std::vector<std::string> secrets_in(std::string_view line);
-/// Takes secrets out of the command lines of roles: a shell puts variables there, which are declared as
-/// secrets.
+/// Removes secrets from the command lines of roles: a shell inserts variables, which are declared as secrets.
 void hand_over_secrets(Imported& all);
 /// `exec PROGRAM --api-key "$API_KEY"`, for that shell.
 std::string line_with_variables(const shell::Words& words, const std::vector<HandedOver>& secrets);
-/// A text without long words of letters and digits, which may be keys.
+/// The text without long alphanumeric words, which may be keys.
 std::string without_keys(std::string_view line);
 
 }  // namespace nlaunch::import

@@ -19,19 +19,19 @@
 namespace nlaunch::import {
 namespace {
 
-/// Of the cluster, not of one job.
+/// Options of the cluster, not of one job.
 constexpr std::array<std::string_view, 17> kOfSite{
     "partition",     "account", "exclusive",   "gpus-per-node", "gres",        "constraint",
     "mem",           "network", "mem-per-gpu", "cpus-per-gpu",  "reservation", "clusters",
     "cpus-per-task", "exclude", "gpu-bind",    "licenses",      "mem-per-cpu"};
-/// nlaunch says these itself.
+/// nlaunch sets these itself.
 constexpr std::array<std::string_view, 6> kOptionsLeftOut{"ntasks",     "ntasks-per-node", "tasks-per-node",
                                                           "no-requeue", "open-mode",       "gpus-per-task"};
 
 constexpr std::array<std::string_view, 6> kCounts{"ntasks",        "ntasks-per-node", "tasks-per-node",
                                                   "cpus-per-task", "gpus-per-node",   "gpus-per-task"};
 
-/// Of the batch script, which the first component runs.
+/// Options of the batch script, which runs in the first component.
 constexpr std::array<std::string_view, 4> kOfScript{"output", "error", "open-mode", "mail-type"};
 
 bool is_one_of(std::string_view name, std::span<const std::string_view> names) {
@@ -82,7 +82,7 @@ class DirectivesReader {
     std::uint32_t line = 0;
   };
 
-  /// Those of "--nodes=2", "--exclusive", "--comment='a b'".
+  /// The options of "--nodes=2", "--exclusive", "--comment='a b'".
   static std::vector<Option> parted(const std::vector<lint::StepOption>& options) {
     std::vector<Option> all;
     for (const auto& option : options) {
@@ -104,8 +104,8 @@ class DirectivesReader {
     return value;
   }
 
-  /// Of a heterogeneous job each component becomes a pool. What all of them ask for is the job's; what they
-  /// do not is each pool's own.
+  /// Each component of a heterogeneous job becomes a pool. Requests that all of them share belong to the job,
+  /// the rest to each pool.
   void components() {
     const auto allocation = lint::allocation_of(input_);
     result_.components = allocation.components;
@@ -148,7 +148,7 @@ class DirectivesReader {
         continue;
       if (refused(name, value) || std::ranges::find(known_, name) == known_.end()) {
         remark(Destination::slurm, line,
-               fmt::format("--{} cannot stand here: see docs/slurm.md, Directives", text::printable(name)));
+               fmt::format("--{} is not allowed here: see docs/slurm.md, Directives", text::printable(name)));
         continue;
       }
       std::erase_if(pool.slurm, [&](const auto& entry) { return entry.name == name; });
@@ -156,8 +156,8 @@ class DirectivesReader {
       const auto cpus = leading_number(value);
       if (name != "cpus-per-task" || component.tasks_per_node == 1 || cpus == 0) continue;
       pool.slurm.back().value = std::to_string(cpus * component.tasks_per_node);
-      pool.slurm.back().remark = fmt::format("{} for each of {} tasks: nlaunch's agent has them all", cpus,
-                                             component.tasks_per_node);
+      pool.slurm.back().remark = fmt::format("{} for each of {} tasks: nlaunch's agent gets all of them",
+                                             cpus, component.tasks_per_node);
     }
     const auto each = value_in(options, "gpus-per-task");
     if (each.empty()) return;
@@ -174,16 +174,16 @@ class DirectivesReader {
     if (name == "nodes") return;
     if (is_one_of(name, kCounts) && value.find_first_of("0123456789") == std::string::npos) {
       out_.not_said.push_back(
-          {line, fmt::format("{} says no number: write how many there are", text::printable(text))});
+          {line, fmt::format("{} has no number: write the number", text::printable(text))});
     } else if (name == "job-name") {
       result_.job_name = value;
     } else if (name == "signal") {
       signal(value, line);
     } else if (name == "requeue") {
       remark(Destination::slurm, line,
-             "--requeue: after a failed node Slurm starts the job again. `walltime: {then: requeue}` does "
-             "that, and "
-             "goes on in a new job before the time limit, too");
+             "--requeue: Slurm restarts the job after a node failure. `walltime: {then: requeue}` does "
+             "that too, "
+             "and also continues in a new job before the time limit");
     } else if (name == "array") {
       result_.array = array_tasks(value);
       result_.array_text = value;
@@ -193,10 +193,10 @@ class DirectivesReader {
     } else if (is_one_of(name, kOptionsLeftOut)) {
       if (name == "gpus-per-task") per_task_line_ = line;
     } else if (name == "export" && (value == "ALL" || value.starts_with("ALL,"))) {
-      return;  // each role has what it names
+      return;  // each role sets what it names
     } else if (refused(name, value)) {
       remark(Destination::slurm, line,
-             fmt::format("{} cannot stand here: see docs/slurm.md, Directives", text::printable(text)));
+             fmt::format("{} is not allowed here: see docs/slurm.md, Directives", text::printable(text)));
     } else if (name == "uenv" || name == "view") {
       destination(name, value, line);
     } else if (is_of_image(name)) {
@@ -205,11 +205,10 @@ class DirectivesReader {
     } else if (std::ranges::find(known_, name) == known_.end() && !option_text_is_odd(text)) {
       out_.submit.push_back(text);
       remark(Destination::scheduler, line,
-             fmt::format("sbatch itself does not know {}: it is passed on as an option of the cluster",
+             fmt::format("sbatch itself does not know {}: it is passed on as a site-specific option",
                          text::printable(text)));
     } else if (std::ranges::find(known_, name) == known_.end()) {
-      remark(Destination::slurm, line,
-             fmt::format("{} is no option of sbatch that is known", text::printable(text)));
+      remark(Destination::slurm, line, fmt::format("{} is not a known sbatch option", text::printable(text)));
     } else {
       destination(name, value, line);
     }
@@ -219,7 +218,7 @@ class DirectivesReader {
     return text::printable(text) != text || text.find_first_of("$`<> ") != std::string::npos;
   }
 
-  /// What nlaunch does not take, or not like this.
+  /// Options that nlaunch does not accept, or not in this form.
   static bool refused(const std::string& name, const std::string& value) {
     constexpr std::array<std::string_view, 6> kOwned{"export",   "export-file", "wrap",
                                                      "parsable", "wait",        "test-only"};
@@ -245,7 +244,7 @@ class DirectivesReader {
     if (colon != std::string::npos) name.erase(0, colon + 1);
     if (name.starts_with("SIG")) name.erase(0, 3);
     constexpr std::array<std::string_view, 5> kSignals{"TERM", "INT", "USR1", "HUP", "USR2"};
-    // To the batch shell alone: what its trap does to the learners is not said; they get TERM.
+    // Sent only to the batch shell: what its trap does to the learners is unknown, so they get TERM.
     if (to.find('B') == std::string::npos && is_one_of(name, kSignals)) result_.signal = name;
     const auto seconds =
         at == std::string::npos ? 60 : leading_number(std::string_view(value).substr(at + 1));
@@ -263,22 +262,23 @@ class DirectivesReader {
     size.tasks = asked.tasks;
     size.gpus = asked.gpus;
     if (asked.gpus_of_tasks) {
-      // One agent on each node has what all tasks there had: it has to ask for it as a whole.
+      // One agent per node gets what all tasks there had, so it must request the total.
       const auto each = value("gpus-per-task");
       const auto kind = each.find(':') == std::string::npos ? "" : each.substr(0, each.rfind(':') + 1);
       out_.directives.push_back(
           {"gpus-per-node", fmt::format("{}{}", kind, size.gpus), per_task_line_,
-           fmt::format("--gpus-per-task={} for each of {} tasks: nlaunch's agent has them all", each,
+           fmt::format("--gpus-per-task={} for each of {} tasks: nlaunch's agent gets all of them", each,
                        std::max(1U, size.tasks))});
     }
     const auto cpus = leading_number(value("cpus-per-task"));
     result_.cpus_per_task = cpus;
     if (cpus > 0 && size.tasks > 1) {
-      // One agent on each node has what all tasks there had.
+      // One agent per node gets what all tasks there had.
       for (auto& entry : out_.directives) {
         if (entry.name != "cpus-per-task") continue;
         entry.value = std::to_string(cpus * size.tasks);
-        entry.remark = fmt::format("{} for each of {} tasks: nlaunch's agent has them all", cpus, size.tasks);
+        entry.remark =
+            fmt::format("{} for each of {} tasks: nlaunch's agent gets all of them", cpus, size.tasks);
       }
     }
   }
@@ -310,7 +310,7 @@ std::vector<lint::StepOption> job_of_steps(const shell::Recording& recording) {
     if (std::ranges::none_of(options, [&](const auto& one) { return is_one_of(one.name, kOfJob); })) continue;
     std::vector<lint::StepOption> asked;
     for (const auto& one : options) {
-      // What Slurm itself does not know is the cluster's, and the submission has it, too.
+      // Options that Slurm itself does not know belong to the cluster, and are also passed at submission.
       const bool of_cluster = !one.known && one.name.size() > 1;
       if (is_of_image(one.name) || is_one_of(one.name, kOfStep)) continue;
       if (!of_cluster && !plan::sbatch_takes(one.name)) continue;

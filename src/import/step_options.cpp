@@ -16,7 +16,7 @@ namespace {
 
 using shell::SrunOption;
 
-/// nlaunch places, logs and ends its own processes, or Slurm does not look at it within a job.
+/// nlaunch places, logs and stops its own processes, or Slurm ignores the option within a job.
 constexpr std::string_view kOwn =
     " het-group pack-group nodes ntasks ntasks-per-node tasks-per-node nodelist exclude relative gpus "
     "gpus-per-node "
@@ -32,9 +32,9 @@ constexpr std::string_view kOwn =
     "mincpus cores-per-socket sockets-per-node ntasks-per-core ntasks-per-socket power tmp bb bbf extra ";
 constexpr std::string_view kNumbersOfTasks =
     " nodes ntasks ntasks-per-node tasks-per-node cpus-per-task gpus-per-node gpus-per-task ";
-/// nlaunch's own step has it too.
+/// nlaunch's own step also gets these options.
 constexpr std::string_view kCarried = " network mpi hint cpu-freq gpu-freq ";
-/// So does it where it is of one task on each node, as nlaunch's agent is.
+/// So it does for a step with one task per node, like nlaunch's agent.
 constexpr std::string_view kBindings = " cpu-bind mem-bind gpu-bind ";
 
 bool is_among(std::string_view list, std::string_view name) {
@@ -53,38 +53,39 @@ std::string_view reason_in(std::span<const Reason> reasons, std::string_view nam
 
 /// Why no experiment is the same job.
 constexpr std::array<Reason, 13> kRefused{{
-    {"nodefile", "the nodes are in a file: name them by --nodelist"},
+    {"nodefile", "the nodes are in a file: name them with --nodelist"},
     {"distribution", "a plan numbers its processes node by node (block)"},
-    {"ntasks-per-gpu", "say how many tasks there are by --ntasks-per-node"},
-    {"ntasks-per-tres", "say how many tasks there are by --ntasks-per-node"},
-    {"gpus-per-socket", "say how many GPUs there are by --gpus-per-node"},
-    {"task-prolog", "Slurm runs it before each task, and nlaunch does not: write it in front of the program"},
-    {"task-epilog", "Slurm runs it after each task, and nlaunch does not"},
-    {"prolog", "srun runs it before the step, and nlaunch does not: write it as a line of the script"},
-    {"epilog", "srun runs it after the step, and nlaunch does not: write it as a line of the script"},
-    {"input", "the tasks read a file as their standard input, which no role has"},
-    {"container", "the container is an OCI bundle, which nlaunch does not start"},
+    {"ntasks-per-gpu", "set the number of tasks with --ntasks-per-node"},
+    {"ntasks-per-tres", "set the number of tasks with --ntasks-per-node"},
+    {"gpus-per-socket", "set the number of GPUs with --gpus-per-node"},
+    {"task-prolog", "Slurm runs it before each task, but nlaunch does not: put it in front of the program"},
+    {"task-epilog", "Slurm runs it after each task, but nlaunch does not"},
+    {"prolog", "srun runs it before the step, but nlaunch does not: make it a line of the script"},
+    {"epilog", "srun runs it after the step, but nlaunch does not: make it a line of the script"},
+    {"input", "the tasks read a file as standard input, but a role has no standard input"},
+    {"container", "the container is an OCI bundle, which nlaunch cannot start"},
     {"test-only", "the step does not start"},
-    {"no-allocate", "the step is outside of the job"},
+    {"no-allocate", "the step is outside the job"},
 }};
 
-/// What is otherwise in the plan.
+/// Options that the plan handles differently.
 constexpr std::array<Reason, 10> kNoted{{
     {"time", "the step's own time limit; the job's is `slurm: {time: ...}`"},
-    {"kill-on-bad-exit", "where a process of the plan fails, nlaunch ends the run"},
-    {"no-kill", "where a node fails, nlaunch ends the run"},
-    {"accel-bind", "nlaunch chooses the GPUs of each process, and binds no process to a network interface"},
+    {"kill-on-bad-exit", "if a process fails, nlaunch stops the run"},
+    {"no-kill", "if a node fails, nlaunch stops the run"},
+    {"accel-bind",
+     "nlaunch chooses the GPUs of each process, and does not bind processes to a network interface"},
     {"cpu-bind",
-     "nlaunch binds each process to the CPUs near its GPUs (`cpu_binding`). `wrapper: [numactl, ...]` binds "
-     "otherwise"},
-    {"mem-bind", "nlaunch binds no process to memory. `wrapper: [numactl, ...]` binds"},
+     "nlaunch binds each process to the CPUs near its GPUs (`cpu_binding`). For another binding, use "
+     "`wrapper: [numactl, ...]`"},
+    {"mem-bind", "nlaunch does not bind memory. To bind it, use `wrapper: [numactl, ...]`"},
     {"gpu-bind", "nlaunch chooses the GPUs of each process"},
     {"pty", "the program has no terminal"},
-    {"signal", "`walltime` says which signal comes before the time limit"},
+    {"signal", "`walltime` sets the signal that is sent before the time limit"},
     {"propagate", "limits are those of the node (`ulimit`)"},
 }};
 
-/// Within its option that changes nothing.
+/// Changes nothing within its option.
 bool is_harmless(const SrunOption& option) {
   const auto value = option.value.value_or("");
   if (option.name == "distribution") return value.starts_with("block") || value.starts_with("*");
@@ -104,7 +105,7 @@ std::string text_of(const SrunOption& option) {
   return fmt::format("{}{}{}{}", dashes, option.name, option.value ? "=" : "", option.value.value_or(""));
 }
 
-/// A step that a role is made of.
+/// A step from which a role is made.
 struct Step {
   std::string role;
   std::uint32_t line = 0;
@@ -112,7 +113,7 @@ struct Step {
   bool one_on_each_node = true;
 };
 
-/// What its tasks run in: the options of its image by their names.
+/// The image in which its tasks run: its options by name.
 using Image = std::map<std::string, std::string>;
 
 class Steps {
@@ -148,7 +149,7 @@ class Steps {
     }
   }
 
-  /// A container that an earlier step has made and named.
+  /// A container that an earlier step created and named.
   void go_on_in_named(std::vector<SrunOption>& options) const {
     const auto name = shell::value_of(options, "container-name");
     const auto known = name ? named_.find(*name) : named_.end();
@@ -181,26 +182,27 @@ class Steps {
     const auto least = text::whole_number<std::uint32_t>(count.substr(0, count.find('-'))).value_or(0);
     if (option.name == "nodes" && least > out_.nodes)
       return refuse(step.line,
-                    fmt::format("srun {}: the job has {}, and Slurm does not start the step",
+                    fmt::format("srun {}: the job has {}, so Slurm does not start the step",
                                 text::printable(text_of(option)), text::count(out_.nodes, "node")));
     if (is_among(kNumbersOfTasks, option.name) && count != "none" &&
         count.find_first_of("0123456789") == std::string::npos)
-      return refuse(step.line,
-                    fmt::format("srun {} says no number. Where that is a variable, --env NAME=VALUE sets it",
-                                text::printable(text_of(option))));
+      return refuse(
+          step.line,
+          fmt::format("srun {} has no number. If it comes from a variable, set it with --env NAME=VALUE",
+                      text::printable(text_of(option))));
     if (is_among(kOwn, option.name) || is_harmless(option)) return;
     const auto text = text::printable(text_of(option));
     const bool carried = is_of_image(option.name) || is_among(kCarried, option.name) || !option.known;
     if (carried && option.value && option.value->empty())
-      return refuse(step.line, fmt::format("srun {}: nothing stands behind the =. Where that is a variable, "
-                                           "--env NAME=VALUE sets it",
+      return refuse(step.line, fmt::format("srun {}: there is no value after the =. If it comes from a "
+                                           "variable, set it with --env NAME=VALUE",
                                            text));
     if (const auto why = reason_in(kRefused, option.name); !why.empty())
       return refuse(step.line, fmt::format("srun {}: {}", text, why));
     if (carried || (is_among(kBindings, option.name) && step.one_on_each_node && steps_.size() == 1))
       return carry(step, option);
     const auto why = reason_in(kNoted, option.name);
-    note(step.line, fmt::format("srun {} is not taken over{}{}", text, why.empty() ? "" : ": ", why));
+    note(step.line, fmt::format("srun {} is not imported{}{}", text, why.empty() ? "" : ": ", why));
   }
 
   void carry(const Step& step, const SrunOption& option) {
@@ -211,21 +213,20 @@ class Steps {
     });
     if (same != out_.srun.end()) {
       if (same->value != text && !is_of_image(option.name))
-        note(step.line, fmt::format("srun {} is not taken over: nlaunch's step has {} for all roles", text,
-                                    same->value));
+        note(step.line,
+             fmt::format("srun {} is not imported: nlaunch's step uses {} for all roles", text, same->value));
       return;
     }
     if (const auto said = said_of_image(option.name); !said.empty())
       out_.remarks[Destination::scheduler].push_back({step.line, said});
     if (!option.known)
       out_.remarks[Destination::scheduler].push_back(
-          {step.line, fmt::format("srun itself does not know {}: it is passed on as an option of the cluster",
+          {step.line, fmt::format("srun itself does not know {}: it is passed on as a site-specific option",
                                   text::printable(text))});
     if (option.name == "mpi" && option.value != "none")
-      note(step.line,
-           fmt::format("srun {}: nlaunch's agents have it, and what they start is no rank of MPI. A "
-                       "program that calls MPI_Init finds itself alone",
-                       text::printable(text)));
+      note(step.line, fmt::format("srun {}: it applies to nlaunch's agents; the processes they start are not "
+                                  "MPI ranks. A program that calls MPI_Init sees only itself",
+                                  text::printable(text)));
     out_.srun.push_back({"", text, step.line, ""});
   }
 
@@ -246,9 +247,9 @@ class Steps {
         return refuse(
             step.line,
             fmt::format(
-                "{} runs in {}, and {} in {}: nlaunch's own step has one image for all roles. "
-                "`apptainer exec`, `singularity exec` or `enroot start` in front of a program gives it "
-                "a container of its own",
+                "{} runs in {}, but {} in {}: nlaunch's step has one image for all roles. To "
+                "give a program its own container, put `apptainer exec`, `singularity exec` or `enroot "
+                "start` in front of it",
                 step.role, name_of(image), other->role, name_of(*first)));
       }
     }
@@ -264,7 +265,7 @@ class Steps {
   const shell::Recording& recording_;
   Imported& out_;
   std::vector<Step> steps_;
-  std::map<std::string, std::vector<SrunOption>> named_;  ///< options of the step that has made a container
+  std::map<std::string, std::vector<SrunOption>> named_;  ///< options of the step that created a container
 };
 
 }  // namespace
@@ -276,9 +277,9 @@ bool is_of_image(std::string_view option) {
 
 std::string said_of_image(std::string_view option) {
   if (option == "container-image")
-    return "the container of nlaunch's step, and so of all roles: docs/containers.md, pyxis";
+    return "the container of nlaunch's step, and therefore of all roles: see docs/containers.md, pyxis";
   if (option == "uenv" || option == "environment")
-    return fmt::format("--{} of nlaunch's step, and so of all roles", option);
+    return fmt::format("--{} applies to nlaunch's step, and therefore to all roles", option);
   return {};
 }
 

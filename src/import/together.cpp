@@ -16,7 +16,7 @@
 namespace nlaunch::import {
 namespace {
 
-/// A role that stands for programs of the script, and its place in the plan.
+/// A role that represents programs of the script, and its place in the plan.
 struct Pair {
   const ImportedRole* role;
   const Part* part;
@@ -24,7 +24,7 @@ struct Pair {
   std::size_t stage = 0;
 };
 
-/// There is a stage in which both run: one that exits is there in its own alone.
+/// True if both run in some stage: one that exits runs only in its own stage.
 bool run_at_once(const Pair& a, const Pair& b) {
   const auto last = [](const Pair& one) { return one.planned->ready.exited ? one.stage : SIZE_MAX; };
   return a.stage <= last(b) && b.stage <= last(a);
@@ -75,28 +75,29 @@ class Together {
     return had_ended(recording_, part, next) && !was_ended(recording_, part, next);
   }
 
-  /// What has ended in the script when another program begins has ended in the plan.
+  /// If a program has exited in the script when another one starts, the same must be true in the plan.
   void order(const Pair& a, const Pair& b) {
     const bool in_one_step = started_by_script(a.part->commands[0]) == started_by_script(b.part->commands[0]);
     const bool on_files = shell::changes_files(shell::program_name(b.part->program[0]));
     const bool had_ended =
         a.part->background ? is_waited_for(*a.part, *b.part) && !on_files : !in_one_step && !a.role->ray;
     if (had_ended && !(a.planned->ready.exited && a.stage < b.stage))
-      tell(*b.part, fmt::format("{} begins when {} has ended in the script, and does not wait for that in "
-                                "the plan",
+      tell(*b.part, fmt::format("in the script {} starts after {} has exited; in the plan it does not wait "
+                                "for that",
                                 b.role->name, a.role->name));
   }
 
-  /// What runs on in the script holds up nothing in the plan.
+  /// A program that keeps running in the script must not block anything in the plan.
   void ends(const Pair& a) {
     if (!a.planned->ready.exited || !a.part->background || a.part->first_of_step) return;
     const bool waited =
         std::ranges::any_of(pairs_, [&](const Pair& b) { return is_waited_for(*a.part, *b.part); });
     if (!waited)
-      tell(*a.part, fmt::format("the plan waits for the end of {}, which the script does not", a.role->name));
+      tell(*a.part, fmt::format("the plan waits for {} to finish, but the script does not", a.role->name));
   }
 
-  /// As many GPUs as the script lets a program see; tasks that see the same ones share them by their ranks.
+  /// A process must have as many GPUs as the script lets it see; tasks that see the same GPUs split them by
+  /// rank.
   void gpus(const Pair& a) {
     const auto visible = a.part->changes.find("CUDA_VISIBLE_DEVICES");
     if (visible == a.part->changes.end() || !visible->second || a.role->sees_gpus_of_ray || a.role->ray)
@@ -108,13 +109,13 @@ class Together {
       if (&plan_.role_of(process) != a.planned) continue;
       const auto has = process.gpus.size();
       if (has != sees && has * sharing != sees)
-        return tell(*a.part, fmt::format("{}: it sees {}, and {} in the script (CUDA_VISIBLE_DEVICES={})",
+        return tell(*a.part, fmt::format("{}: it sees {}, but {} in the script (CUDA_VISIBLE_DEVICES={})",
                                          plan_.name_of(process), text::count(has, "GPU"), sees,
                                          text::printable(text)));
     }
   }
 
-  /// Of two that the script gives GPUs by number: as many that both have at once.
+  /// Two programs with GPU numbers in the script must have as many GPUs in common in the plan.
   void gpus_of_both(const Pair& a, const Pair& b) {
     const auto seen_by = [](const Pair& one) -> std::optional<std::vector<std::string>> {
       const auto visible = one.part->changes.find("CUDA_VISIBLE_DEVICES");
@@ -137,15 +138,15 @@ class Together {
         const auto both = common(one.gpus, other.gpus);
         const auto in_script = common(*of_a, *of_b);
         if (both != in_script)
-          return tell(*b.part, fmt::format("{} and {} share {}, and {} in the script (CUDA_VISIBLE_DEVICES)",
+          return tell(*b.part, fmt::format("{} and {} share {}, but {} in the script (CUDA_VISIBLE_DEVICES)",
                                            plan_.name_of(one), plan_.name_of(other),
                                            text::count(static_cast<std::size_t>(both), "GPU"), in_script));
       }
     }
   }
 
-  /// Roles that run side by side and meet at one address and port in the script: nlaunch chooses a port for
-  /// each rendezvous. A launcher that is told where to meet does not look at these variables.
+  /// Roles that run at the same time and share a rendezvous address and port in the script: nlaunch chooses a
+  /// port for each rendezvous. A launcher with a rendezvous option ignores these variables.
   void meetings() {
     const auto address_of = [&](const Pair& one) -> std::optional<std::string> {
       if (one.planned->rendezvous != Rendezvous::torch || makes_ranks(one.part->program)) return std::nullopt;
@@ -161,8 +162,8 @@ class Together {
       for (std::size_t k = i + 1; address && k < pairs_.size(); ++k) {
         const auto& b = pairs_[k];
         if (address == address_of(b) && run_at_once(a, b))
-          tell(*b.part, fmt::format("{} and {} meet at {} in the script, and each has a port of its own in "
-                                    "the plan",
+          tell(*b.part, fmt::format("in the script {} and {} use the same rendezvous address {}; in the "
+                                    "plan each has its own port",
                                     a.role->name, b.role->name, text::printable(*address)));
       }
     }

@@ -5,8 +5,8 @@
 
 namespace nlaunch::import {
 
-/// What one process alone does not show: which programs have ended when others begin, how many GPUs each
-/// sees where the script says it, and who meets at one address.
+/// Differences that a single process does not show: which programs have exited when others start, how many
+/// GPUs each sees if the script sets it, and which ones share a rendezvous address.
 std::vector<Difference> differences_together(const Imported& imported, const shell::Recording& recording,
                                              const plan::Plan& plan);
 

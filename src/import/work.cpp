@@ -15,8 +15,8 @@ bool is_python(const std::string& name) {
   return name.starts_with("python");
 }
 
-/// "vllm" of "/opt/venv/bin/vllm", "torch.distributed.run" of `python -u -m torch.distributed.run`, "train"
-/// of `python train.py`; behind `uv run` and its like.
+/// "vllm" for "/opt/venv/bin/vllm", "torch.distributed.run" for `python -u -m torch.distributed.run`, "train"
+/// for `python train.py`; after `uv run` and similar programs.
 struct Program {
   std::string name;
   std::size_t at = 0;  ///< its word
@@ -61,7 +61,7 @@ bool is_any(std::string_view name, std::initializer_list<std::string_view> names
   return std::ranges::find(names, name) != names.end();
 }
 
-/// What a row is asked: the program, the word behind it, the whole line.
+/// The input of a row's test: the program, the word after it, the whole line.
 struct Asked {
   std::string name;
   std::string second;
@@ -78,7 +78,7 @@ bool is_training_word(std::string_view word) {
   return std::ranges::any_of(kWords, [&](auto one) { return word.find(one) != std::string_view::npos; });
 }
 
-/// The file's or the module's own name: "main_ppo" of "verl.trainer.main_ppo".
+/// The base name of the file or module: "main_ppo" for "verl.trainer.main_ppo".
 std::string_view own_name(std::string_view name) {
   if (name.ends_with(".py") || name.ends_with(".sh")) name.remove_suffix(3);
   return name.substr(name.rfind('.') + 1);
@@ -100,7 +100,7 @@ struct WorkRow {
   WorkOf work;
 };
 
-/// The first that fits counts.
+/// The first match counts.
 constexpr WorkRow kRows[] = {
     {[](const Asked& a) { return is_ray_start(a) && shell::has(a.argv, "--head"); }, {Work::ray_head, ""}},
     {is_ray_start, {Work::ray_worker, ""}},
@@ -131,19 +131,19 @@ constexpr WorkRow kRows[] = {
        return is_any(a.name, {"conda", "mamba", "micromamba"}) &&
               is_any(a.second, {"activate", "deactivate", "info", "list", "env", "config", "init"});
      },
-     {Work::nothing, "the environment that it makes is in env"}},
+     {Work::nothing, "the environment it sets up is in `env`"}},
     {[](const Asked& a) {
        return is_any(a.name, {"pkill", "killall", "fuser", "ipcrm", "reset"});
      },
-     {Work::nothing, "nlaunch starts on nodes of its own and stops what it starts"}},
+     {Work::nothing, "nlaunch places processes on nodes itself and stops what it starts"}},
     {[](const Asked& a) {
        return is_any(a.name, {"sbatch", "scancel", "salloc"});
      },
-     {Work::submission, "jobs are submitted by `nlaunch submit`; walltime says what follows"}},
+     {Work::submission, "`nlaunch submit` submits jobs; `walltime` sets what follows"}},
     {[](const Asked& a) {
        return is_any(a.name, {"tmux", "screen"}) || (a.name == "nvcc" && a.second == "--version");
      },
-     {Work::nothing, "it only shows something to a person"}},
+     {Work::nothing, "it is only for interactive use"}},
     {[](const Asked& a) {
        return is_any(a.second, {"--version", "-V"}) || (is_python(a.name) && a.argv.size() == 1);
      },

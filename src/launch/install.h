@@ -4,7 +4,7 @@
 
 namespace nlaunch::launch {
 
-/// Where nlaunch's own parts are: beside this executable, in a build folder as in an installed one.
+/// Where nlaunch's own parts are: next to this executable, in a build directory and when installed.
 struct Install {
   std::string program;        ///< nlaunch itself
   std::string probe;          ///< nlaunch-probe
@@ -13,12 +13,13 @@ struct Install {
 };
 Install find_install();
 
-/// What of it a role needs in its container: libnlaunch-scope.so, nlaunch-probe and the probe's Gloo, which
-/// is looked for beside the other library.
+/// The parts that a role needs in its container: libnlaunch-scope.so, nlaunch-probe and the probe's Gloo,
+/// which is expected next to libnlaunch-scope.so.
 std::vector<std::string> parts_in_containers(const Install& install);
 
-/// The folders in which profiles are looked up, first wins: `given` (--site-dir), $NLAUNCH_SITE_PATH,
-/// ./site-profiles, $XDG_CONFIG_HOME/nlaunch/sites, the installed share folder. Only those that exist.
+/// The directories in which profiles are looked up; the first match wins: `given` (--site-dir),
+/// $NLAUNCH_SITE_PATH, ./site-profiles, $XDG_CONFIG_HOME/nlaunch/sites, the installed share directory. Only
+/// those that exist.
 std::vector<std::string> site_folders(const std::vector<std::string>& given,
                                       const std::vector<std::string>& environment, const Install& install);
 

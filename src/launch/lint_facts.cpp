@@ -25,7 +25,7 @@ std::shared_ptr<const SourceFile> read_text(const std::string& name, const fs::p
   return std::make_shared<const SourceFile>(SourceFile{name, std::move(*text)});
 }
 
-/// Scripts that a role's command names: they may read a variable that no library does.
+/// Scripts in a role's command: they may read variables that no library reads.
 void add_readings(const plan::Role& role, std::set<fs::path>& seen, std::vector<lint::Reading>& readings) {
   for (const auto& word : role.command) {
     const fs::path path = fs::path(role.workdir) / word;
@@ -36,7 +36,7 @@ void add_readings(const plan::Role& role, std::set<fs::path>& seen, std::vector<
 }
 
 void add_conf(const plan::Plan& plan, const std::vector<std::string>& environment, lint::PlanFacts& facts) {
-  // NCCL's own order: the file that is named, or else the user's, before the system's (src/misc/param.cc).
+  // NCCL's own order: the named file, or else the user's, before the system's (src/misc/param.cc).
   std::vector<std::string> paths;
   for (const auto& role : plan.roles) {
     for (const auto& op : role.env) {
@@ -70,7 +70,7 @@ lint::PlanFacts lint_facts(const plan::Plan& plan, const Install& install,
   add_conf(plan, environment, facts);
   if (modules) {
     auto changes = load_modules(plan.modules, plan::inherit(environment).kept);
-    if (changes) facts.modules = std::move(*changes);  // elsewhere they are for the node to load
+    if (changes) facts.modules = std::move(*changes);  // elsewhere the node loads them
   }
   return facts;
 }

@@ -52,7 +52,7 @@ Result<std::vector<plan::BoundGpu>> visible_gpus(const Machine& machine,
   if (text::trim(*cuda_visible_devices).empty()) return visible;
   for (const auto& part : text::split(*cuda_visible_devices, ',')) {
     const std::string entry(text::trim(part));
-    if (entry == "-1" || entry == "NoDevFiles") break;  // CUDA sees nothing from here on
+    if (entry == "-1" || entry == "NoDevFiles") break;  // CUDA ignores everything after this
     if (entry.starts_with("MIG-")) {
       visible.push_back({entry, "", entry});
       continue;
@@ -61,10 +61,9 @@ Result<std::vector<plan::BoundGpu>> visible_gpus(const Machine& machine,
       return gpu.index == entry || (entry.starts_with("GPU-") && gpu.uuid.starts_with(entry));
     });
     if (found == machine.gpus.end()) {
-      return failure(
-          "launch.visible-devices",
-          "CUDA_VISIBLE_DEVICES={} was given to nlaunch, and '{}' is no GPU of this machine, which has {}",
-          *cuda_visible_devices, entry, text::count(machine.gpus.size(), "GPU"));
+      return failure("launch.visible-devices",
+                     "CUDA_VISIBLE_DEVICES={} is set, but '{}' is not a GPU of this machine, which has {}",
+                     *cuda_visible_devices, entry, text::count(machine.gpus.size(), "GPU"));
     }
     visible.push_back(bound(*found));
   }

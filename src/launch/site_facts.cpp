@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t kLargestFact = 1U << 20U;
-/// Who does not answer in this time is not there.
+/// A program that does not answer in this time is considered missing.
 constexpr Duration kPatienceWithSite = std::chrono::seconds(10);
 
 std::string first_line(const fs::path& file) {
@@ -36,7 +36,7 @@ std::string ask(std::vector<std::string> words, const std::vector<std::string>& 
   return said && said->status.ok() ? said->out : "";
 }
 
-/// A value of `scontrol show config`; empty without it.
+/// A value in `scontrol show config`; empty without it.
 std::string setting_of(std::string_view config, std::string_view name) {
   for (const auto& line : text::split(config, '\n')) {
     if (!line.starts_with(name)) continue;
@@ -45,7 +45,7 @@ std::string setting_of(std::string_view config, std::string_view name) {
   return "";
 }
 
-/// Each core once, by the siblings that the kernel names for its threads.
+/// Counts each core once, by the kernel's list of thread siblings.
 std::uint32_t count_cores(const fs::path& sys) {
   std::set<std::string> cores;
   for (const auto& name : sys::names_in(sys / "devices" / "system" / "cpu")) {
@@ -64,7 +64,7 @@ void ask_slurm(emit::SiteFacts& facts, const std::vector<std::string>& environme
   facts.topology = setting_of(config, "TopologyPlugin");
 }
 
-/// A GPU, with what stands near it.
+/// A GPU with its nearest devices.
 emit::SiteFacts::Gpu described(const Machine::Gpu& gpu, const std::vector<sys::Nic>& nics,
                                sys::Topology& topology) {
   emit::SiteFacts::Gpu out{gpu.name, gpu.bus_id, topology.numa_of(gpu.bus_id), ""};

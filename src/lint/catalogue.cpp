@@ -19,7 +19,7 @@ struct Catalogue {
   std::map<std::string, std::vector<const Variable*>, std::less<>> by_name;
 };
 
-// The tables are part of the program: one that cannot be read is a fault of the program, which a test finds.
+// The tables are part of the program: one that cannot be parsed is a bug, which a test finds.
 [[noreturn]] void broken(const TableText& table, std::size_t line, std::string_view what) {
   throw std::logic_error(fmt::format("{}:{}: {}", table.name, line, what));
 }
@@ -58,7 +58,7 @@ Variable variable_of(const TableText& table, std::size_t line, const std::vector
   variable.first = release(table, line, cells[1]);
   variable.last = release(table, line, cells[2]);
   auto type = std::string_view(cells[3]);
-  if (type.ends_with('=')) {  // "choice=": in this case alone
+  if (type.ends_with('=')) {  // "choice=": only in this exact case
     variable.any_case = false;
     type.remove_suffix(1);
   }
@@ -90,7 +90,7 @@ void head_line(Owner& owner, std::string_view line) {
 
 void read(Catalogue& catalogue, const TableText& table) {
   Owner owner;
-  bool titles = false;  // the first line that is no comment names the columns
+  bool titles = false;  // the first line that is not a comment names the columns
   std::size_t number = 0;
   auto rest = table.text;
   while (!rest.empty()) {

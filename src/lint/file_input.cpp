@@ -24,7 +24,7 @@ std::string text_of(const config::Node* node) {
   return node != nullptr && node->kind == config::Node::Kind::scalar ? node->text : std::string();
 }
 
-/// A task's arguments are a script where its command is a shell that takes one.
+/// A task's arguments are a script if its command is a shell that accepts one.
 void add_arguments(const config::Node& task, const std::string& file, LintInput& input) {
   const auto* command = task.find("command");
   const auto* arguments = task.find("arguments");
@@ -47,7 +47,7 @@ void add_arguments(const config::Node& task, const std::string& file, LintInput&
   std::ranges::move(inner.secrets, std::back_inserter(input.secrets));
   input.modules = std::move(inner.modules);
   input.script = std::move(inner.script);
-  // Nothing is known of the folder in the container.
+  // Nothing is known about the directory in the container.
   input.script->not_started.clear();
   std::erase_if(input.script->unread, [](const Unread& one) { return one.severity == Severity::note; });
 }
@@ -81,7 +81,7 @@ Result<LintInput> beaker_scene(const std::shared_ptr<const SourceFile>& file) {
   return input;
 }
 
-/// What is no text cannot be a script.
+/// A file that is not text cannot be a script.
 LintInput binary_scene(const std::shared_ptr<const SourceFile>& file) {
   LintInput input;
   input.files = {file};
@@ -90,8 +90,8 @@ LintInput binary_scene(const std::shared_ptr<const SourceFile>& file) {
   script.file = file;
   Unread all;
   all.span = {file, 0, 0, 1};
-  all.message = "this is no text: it has bytes that are zero";
-  all.why = "nothing of it was looked at";
+  all.message = "not a text file: it contains NUL bytes";
+  all.why = "nothing was examined";
   script.unread.push_back(std::move(all));
   input.script = std::move(script);
   return input;

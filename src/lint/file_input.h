@@ -5,7 +5,7 @@
 
 namespace nlaunch::lint {
 
-/// The files that lint can read, told apart by their names and, in YAML, by their keys.
+/// The kinds of files that lint can read, distinguished by name and, in YAML, by key.
 enum class FileKind {
   experiment,
   profile,
@@ -16,8 +16,8 @@ enum class FileKind {
 };
 FileKind kind_of(const std::shared_ptr<const SourceFile>& file);
 
-/// The input of a Beaker spec, a .env file, an nccl.conf or a script, which is called as `job` says. A
-/// failure is a spec that is no YAML.
+/// The input of a Beaker spec, a .env file, an nccl.conf or a script, which is called as `job` says. Fails if
+/// a spec is not YAML.
 Result<LintInput> file_input(const std::shared_ptr<const SourceFile>& file, const ScriptJob& job = {});
 
 }  // namespace nlaunch::lint

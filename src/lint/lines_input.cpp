@@ -8,7 +8,7 @@
 namespace nlaunch::lint {
 namespace {
 
-/// The value of a .env file's line: what its quotes hold, or what stands before a comment.
+/// The value of a line in a .env file: the text inside quotes, or before a comment.
 std::string_view without_quotes(std::string_view value) {
   if (value.empty() || (value[0] != '"' && value[0] != '\'')) {
     return value.starts_with('#') ? std::string_view() : text::trim(value.substr(0, value.find(" #")));

@@ -32,7 +32,7 @@ std::optional<std::string> Environment::value(std::string_view variable) const {
 }
 
 bool Environment::may(std::string_view variable, const std::function<bool(const std::string&)>& fits) const {
-  // From the last on back to the first that holds for certain: what stands before is replaced.
+  // From the last setting back to the first that certainly applies: it replaces the earlier ones.
   for (auto one = settings.rbegin(); one != settings.rend(); ++one) {
     if (one->name != variable || !one->exported) continue;
     if (!one->unset && (!one->value || fits(*one->value))) return true;

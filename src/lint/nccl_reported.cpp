@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::string_view kMark = " set by environment to ";
 
-/// NCCL tells of every parameter that is a number when it first reads it (src/misc/param.cc); of texts it
-/// tells of some only.
+/// NCCL reports every numeric parameter when it first reads it (src/misc/param.cc), but only some string
+/// parameters.
 bool is_told_of(std::string_view name) {
   const auto known = find_variables(name);
   return !known.empty() && known.front()->owner == "NCCL" &&
@@ -37,7 +37,7 @@ std::vector<NcclReportedSetting> read_nccl_log(std::string_view log) {
     const auto start = log.find_last_of(" \n", at - 1);
     const auto name = log.substr(start + 1, at - start - 1);
     auto value = log.substr(at + kMark.size(), log.find('\n', at) - at - kMark.size());
-    // Numbers are told with a full stop behind.
+    // Numbers are reported with a trailing period.
     if (value.ends_with('.') && read_number(value.substr(0, value.size() - 1)).whole) value.remove_suffix(1);
     if (!name.starts_with("NCCL_")) continue;
     if (std::ranges::find(heard, name, &NcclReportedSetting::name) == heard.end())
@@ -54,11 +54,11 @@ std::vector<std::string> compare(const Environment& environment,
     told.insert(one.name);
     const auto* setting = environment.find(one.name);
     if (setting == nullptr || (setting->unset && setting->sure)) {
-      out.push_back(
-          fmt::format("NCCL read {}={}, which nlaunch did not set: an nccl.conf, or the program itself",
-                      one.name, one.value));
+      out.push_back(fmt::format(
+          "NCCL read {}={}, which nlaunch did not set: it comes from an nccl.conf or the program itself",
+          one.name, one.value));
     } else if (setting->sure && setting->value && !is_same(*setting->value, one.value)) {
-      out.push_back(fmt::format("{} is set to '{}', and NCCL read {}", one.name, *setting->value, one.value));
+      out.push_back(fmt::format("{} is set to '{}', but NCCL read {}", one.name, *setting->value, one.value));
     }
   }
   std::vector<std::string> silent;
@@ -67,7 +67,7 @@ std::vector<std::string> compare(const Environment& environment,
     if (is_told_of(setting.name) && !told.contains(setting.name)) silent.push_back(setting.name);
   }
   if (!heard.empty() && !silent.empty()) {
-    out.push_back(fmt::format("set, and not read by NCCL in this run: {}", text::join(silent, ", ")));
+    out.push_back(fmt::format("set but not read by NCCL in this run: {}", text::join(silent, ", ")));
   }
   return out;
 }

@@ -5,10 +5,10 @@
 
 #include "lint/lint_input.h"
 
-/// What NCCL itself says that it read: the one place where a setting that had no effect shows.
+/// What NCCL itself reports that it read: the only place where an ineffective setting shows.
 namespace nlaunch::lint {
 
-/// A setting as NCCL's log tells it.
+/// A setting as reported in NCCL's log.
 struct NcclReportedSetting {
   std::string name;
   std::string value;
@@ -18,9 +18,9 @@ struct NcclReportedSetting {
 /// setting once.
 std::vector<NcclReportedSetting> read_nccl_log(std::string_view log);
 
-/// How what NCCL read differs from what the environment sets, a sentence each: a value that arrived as
-/// another one, a setting that NCCL has and the environment does not, and, last and in one, those that NCCL
-/// tells of whenever it reads them and did not tell of.
+/// How what NCCL read differs from what the environment sets, one sentence each: a value that arrived
+/// differently, a setting that NCCL has but the environment does not, and finally, in one sentence, the
+/// settings that NCCL always reports when it reads them but did not report.
 std::vector<std::string> compare(const Environment& environment,
                                  const std::vector<NcclReportedSetting>& heard);
 

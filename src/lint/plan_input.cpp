@@ -93,7 +93,7 @@ class PlanInputBuilder {
       for (const auto& [name, version] : venv->second) {
         for (const auto& [wheel, owner] : kWheels) {
           if (name != wheel && !name.starts_with(std::string(wheel) + "_cu")) continue;
-          // "2.9.1+cu128": what stands behind the plus names a build.
+          // "2.9.1+cu128": the part after the plus names a build.
           if (const auto release = parse_version(version.substr(0, version.find('+')))) {
             environment.releases[std::string(owner)] = *release;
           }

@@ -36,7 +36,7 @@ Launcher accelerate(const Program& program) {
   out.address = value_of(program, {"--main_process_ip"});
   out.port = value_of(program, {"--main_process_port"});
   out.rank = value_of(program, {"--machine_rank"}).value_or("");
-  // A file of its own may say what the command line does not.
+  // A separate file may set what the command line does not.
   out.ranked = value_of(program, {"--rdzv_backend"}).value_or("static") == "static" &&
                !value_of(program, {"--config_file", "--config-file"});
   return out;

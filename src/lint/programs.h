@@ -10,52 +10,54 @@
 
 #include "lint/lint_input.h"
 
-/// What the programs of a recorded script say of themselves: launchers, servers, their options.
+/// What the command lines of a recorded script's programs mean: launchers, servers, their options.
 namespace nlaunch::lint {
 
-/// "2" of `--nodes=2`; empty: it is another option.
+/// "2" for `--nodes=2`; empty for another option.
 std::string value_of(const StepOption& option, std::string_view name);
 
-/// The first option of this name; nullptr where there is none.
+/// The first option with this name, or nullptr.
 const StepOption* find_option(const std::vector<StepOption>& options, std::string_view name);
-/// One of these is there; a short one may have its value behind it: "-c4".
+/// True if one of these is present; a short one may have its value attached: "-c4".
 bool has_option(const std::vector<StepOption>& options, std::initializer_list<std::string_view> names);
 
 /// The first value of one of these options: `--nnodes 2`, `--nnodes=2`.
 std::optional<std::string> value_of(const Program& program, std::initializer_list<std::string_view> names);
 std::optional<std::uint32_t> number_of(const Program& program, std::initializer_list<std::string_view> names);
-/// Of its environment; empty: it has none.
+/// A variable of its environment; empty if not set.
 std::string variable(const Program& program, const std::string& name);
 
-/// A launcher that starts a process for each GPU, and what its options say.
+/// A launcher that starts one process per GPU, and its options.
 struct Launcher {
   std::string name{};
   std::optional<std::uint32_t> nodes{};
-  std::optional<std::uint32_t> processes{};  ///< of a node; with `counts_all` those of all
-  std::optional<std::string> address{};      ///< where its nodes meet, without the port
+  std::optional<std::uint32_t> processes{};  ///< per node; with `counts_all`, of all nodes
+  std::optional<std::string> address{};      ///< the rendezvous address, without the port
   std::optional<std::string> port{};
-  std::string rank{};       ///< of the node; empty: not said
-  bool ranked = false;      ///< it takes that from outside (a static rendezvous)
+  std::string rank{};       ///< of the node; empty: not set
+  bool ranked = false;      ///< the rank comes from outside (a static rendezvous)
   bool counts_all = false;  ///< accelerate
-  bool reaches = false;     ///< it starts itself on other nodes (deepspeed)
+  bool reaches = false;     ///< starts itself on other nodes (deepspeed)
 };
-/// torchrun, accelerate, deepspeed, Lightning's; nothing for another program.
+/// torchrun, accelerate, deepspeed, Lightning's; nullopt for another program.
 std::optional<Launcher> launcher_of(const Program& program);
 
 /// vLLM, SGLang, TRL's server of vLLM, Text Generation Inference.
 bool is_server(const Program& program);
-/// GPUs that the program sees: CUDA_VISIBLE_DEVICES, else those of the node; 0: not known.
+/// GPUs that the program sees: CUDA_VISIBLE_DEVICES, else those of the node; 0: unknown.
 std::uint32_t gpus_of(const LintInput& input, const Program& program);
-/// Where a variable of a program is set; the program, where it is not known.
+/// Where a variable of a program is set; the program's span if unknown.
 SourceSpan place_of(const LintInput& input, const Program& program, const std::string& name);
 
-/// The script has a launcher that starts programs on other nodes by itself: deepspeed, pdsh, a list of hosts.
+/// True if the script has a launcher that starts programs on other nodes itself: deepspeed, pdsh, a host
+/// list.
 bool reaches_hosts_itself(const LintInput& input);
 
-/// The script was recorded to its end: what it does not start, it does not start.
+/// True if the script was recorded to its end, so that the recording has everything it starts.
 bool ran_to_its_end(const Script& script);
 
-/// Calls `look` for each line that starts a program, with that of its first task and those of all.
+/// Calls `look` for each line that starts a program, with the program of its first task and those of all
+/// tasks.
 template <class Look>
 void each_line(const Script& script, const Look& look) {
   std::set<std::pair<const SourceFile*, std::uint32_t>> seen;

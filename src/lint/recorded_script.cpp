@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A file of this text, for bash, which goes with it.
+/// A temporary file with this text, for bash.
 struct TemporaryScript {
   fs::path folder;
   std::string path;
@@ -38,7 +38,7 @@ struct TemporaryScript {
   }
 };
 
-/// What `bash -n` has against the script's text.
+/// The syntax error that `bash -n` reports.
 std::optional<Unread> syntax_error(const SourceLines& lines, const std::string& path) {
   sys::SpawnRequest request;
   request.argv = {"/bin/bash", "-n", path};
@@ -58,13 +58,13 @@ std::optional<Unread> syntax_error(const SourceLines& lines, const std::string& 
   const auto line = text::whole_number<std::uint32_t>(rest.substr(0, colon)).value_or(0);
   return Unread{.span = lines.whole(std::min(line, lines.count())),
                 .severity = Severity::error,
-                .message = fmt::format("bash cannot read this: {}",
+                .message = fmt::format("bash cannot parse this: {}",
                                        text::printable(rest.substr(std::min(colon + 2, rest.size())))),
-                .why = "the script ends there; what comes later was not looked at"};
+                .why = "the script ends there; the rest was not examined"};
 }
 
-/// A program whose output goes to a folder that is not there does not start. It is looked at as if the folder
-/// were there; that it is not is kept.
+/// A program whose output goes to a missing directory does not start. It is examined as if the directory
+/// existed, and the missing directory is noted.
 Result<shell::Recording> record_all(shell::RecordRequest request) {
   auto recording = shell::record(request);
   if (!recording || recording->no_folder.empty()) return recording;
@@ -76,7 +76,7 @@ Result<shell::Recording> record_all(shell::RecordRequest request) {
   return again;
 }
 
-/// How much of what the script names is not there, as seen from where it was recorded.
+/// How many paths in the script do not exist, relative to where it was recorded.
 std::size_t missing(const shell::Recording& recording, const std::string& folder) {
   const auto is_gone = [&](const shell::RecordedCommand& command) {
     const auto& program = command.argv[0];
@@ -90,8 +90,8 @@ std::size_t missing(const shell::Recording& recording, const std::string& folder
          static_cast<std::size_t>(std::ranges::count_if(recording.commands, is_gone));
 }
 
-/// In the folder where lint is called, as bash and sbatch would be; in the script's own where more of what it
-/// names is there.
+/// Records in the directory where lint is called, as bash and sbatch would; in the script's own directory if
+/// more of its paths exist there.
 Result<shell::Recording> record_where_it_fits(shell::RecordRequest request) {
   std::error_code error;
   const auto own = fs::absolute(request.script, error).parent_path().lexically_normal().native();
@@ -110,7 +110,7 @@ Result<shell::Recording> record_where_it_fits(shell::RecordRequest request) {
 LintInput recorded_script(const std::shared_ptr<const SourceFile>& file, const ScriptJob& job) {
   auto input = script_input(file);
   if (job.nodes) input.nodes = *job.nodes;
-  // bash takes each carriage return for a part of a word: nothing that it would do is what is meant.
+  // bash treats each carriage return as part of a word, so nothing it does would be what is meant.
   if (file->text.find("\r\n") != std::string::npos) return input;
   std::error_code error;
   const bool there = fs::is_regular_file(file->name, error);
@@ -130,13 +130,13 @@ LintInput recorded_script(const std::shared_ptr<const SourceFile>& file, const S
     input = script_input(file, *recording, request.allocation, path);
     if (job.nodes) input.nodes = *job.nodes;
     if (job.gpus) input.gpus = *job.gpus;
-    // What bash says at the wrong line is said by the syntax error.
+    // The syntax error already covers what bash reports on the wrong line.
     if (wrong) input.script->unread.clear();
   } else {
     Unread all;
     all.span = {file, 0, 0, 1};
     all.message = "bash could not be run here: " + recording.error().first_message();
-    all.why = "only the #SBATCH lines were looked at";
+    all.why = "only the #SBATCH lines were examined";
     input.script->unread.push_back(std::move(all));
   }
   if (wrong) input.script->unread.push_back(*wrong);

@@ -22,7 +22,7 @@ bool stands_before(const Finding& one, const Finding& other) {
   return key(one) < key(other);
 }
 
-/// Stars in the place of each secret, as many as it has characters: places behind it stay right.
+/// Replaces each secret with as many stars as it has characters, so that later columns stay correct.
 void hide(std::string& text, const std::vector<std::string>& secrets) {
   for (const auto& secret : secrets) {
     const std::string stars(text::characters(secret).size(), '*');
@@ -32,12 +32,12 @@ void hide(std::string& text, const std::vector<std::string>& secrets) {
   }
 }
 
-/// No finding, and no line that is shown with one, holds a secret.
+/// Neither a finding nor a line shown with it contains a secret.
 void hide_secrets(const LintInput& input, std::vector<Finding>& findings) {
   std::vector<std::string> secrets;
   for (const auto& environment : input.environments) {
     for (const auto& setting : environment.settings) {
-      constexpr std::size_t kShortest = 4;  // shorter ones would hit innocent text
+      constexpr std::size_t kShortest = 4;  // shorter ones would match unrelated text
       const bool named =
           looks_like_secret(setting.name) && setting.value && setting.value->size() >= kShortest;
       if (named || setting.holds_secret()) secrets.push_back(*setting.value);
@@ -62,7 +62,7 @@ void hide_secrets(const LintInput& input, std::vector<Finding>& findings) {
 }  // namespace
 
 void Report::add(Severity severity, const SourceSpan& span, Saying saying) {
-  // What several roles have from one line is said once, for all of them.
+  // A finding that several roles share because of one line is reported once, for all of them.
   const auto same = std::ranges::find_if(findings_, [&](const Finding& one) {
     return one.rule == rule_ && one.span.line == span.line && one.span.column == span.column &&
            one.span.file == span.file && one.what == saying.what;
@@ -77,8 +77,8 @@ void Report::add(Severity severity, const SourceSpan& span, Saying saying) {
   if (full()) return;
   if (of_rule_ == kMostOfRule) {
     severity = Severity::note;
-    saying = {fmt::format("{} findings of one rule: what follows is not listed", kMostOfRule),
-              "it is one mistake, most likely, made again and again", "", ""};
+    saying = {fmt::format("{} findings of one rule: the rest is not listed", kMostOfRule),
+              "most likely it is the same mistake, repeated", "", ""};
   }
   ++of_rule_;
   Finding finding{rule_,

@@ -6,7 +6,7 @@
 #include "base/registry.h"
 #include "lint/lint_input.h"
 
-/// The table of rules. A rule is a check in the file of its subject in lint/rules/, with an entry of its own.
+/// The table of rules. A rule is a check with its own entry, in the file of its subject in lint/rules/.
 namespace nlaunch::lint {
 
 /// One thing that a rule found.
@@ -14,11 +14,11 @@ struct Finding {
   std::string_view rule;
   Severity severity = Severity::error;
   SourceSpan span;
-  std::vector<std::string> environments;  ///< the roles that it holds for; empty for a file
-  std::string what;                       ///< one sentence: what is written there, and that it is wrong
-  std::string why;                        ///< what comes of it
+  std::vector<std::string> environments;  ///< the roles that it applies to; empty for a file
+  std::string what;                       ///< one sentence: what is there and why it is wrong
+  std::string why;                        ///< the effect
   std::string source;                     ///< where that is from
-  std::string instead;                    ///< what to write; may be empty
+  std::string instead;                    ///< what to write instead; may be empty
 };
 
 /// Where a rule puts what it finds.
@@ -34,7 +34,7 @@ class Report {
   void warning(const SourceSpan& span, Saying saying) { add(Severity::warning, span, std::move(saying)); }
   void note(const SourceSpan& span, Saying saying) { add(Severity::note, span, std::move(saying)); }
 
-  /// What follows is of this rule, and of this environment.
+  /// The following findings belong to this rule, and to no environment until `of`.
   void begin(std::string_view rule, std::string_view source) {
     rule_ = rule;
     source_ = source;
@@ -42,7 +42,7 @@ class Report {
     of_rule_ = 0;
   }
   void of(const std::string& environment) { environment_ = environment; }
-  /// The rule has found so much that more of it is left out.
+  /// True if the rule has so many findings that further ones are dropped.
   [[nodiscard]] bool full() const { return of_rule_ > kMostOfRule; }
 
   [[nodiscard]] std::vector<Finding> take() { return std::move(findings_); }
@@ -60,7 +60,7 @@ class Report {
 };
 
 struct Rule {
-  int order;                  ///< of rules(): tens, so that one has room between two
+  int order;                  ///< order in rules(): in tens, to leave room in between
   std::string_view name;      ///< "unknown-variable"
   std::string_view title;     ///< what it finds, in a line
   std::string_view explain;   ///< why it matters and what to do, a few sentences
@@ -74,8 +74,8 @@ inline std::vector<const Rule*> rules() {
 }
 const Rule* find_rule(std::string_view name);
 
-/// What all rules find in a scene, by place; no secret is in it, nor in the files that it refers to. What a
-/// comment silences is left out; a silence that is wrong is a finding of its own.
+/// The findings of all rules, sorted by place; they and the files they refer to contain no secret. Findings
+/// suppressed by a comment are left out; an invalid suppression is itself a finding.
 std::vector<Finding> lint(const LintInput& input);
 
 /// Calls `look` for each setting of each environment, with the report set to it.
@@ -90,7 +90,7 @@ void each_setting(const LintInput& input, Report& report, const Look& look) {
   }
 }
 
-/// The same for those of one variable with a known value.
+/// The same for settings of one variable with a known value.
 template <class Look>
 void each_value(const LintInput& input, Report& report, std::string_view name, const Look& look) {
   each_setting(input, report, [&](const Environment& environment, const Setting& setting) {

@@ -32,7 +32,7 @@ class Gaps {
   }
 
  private:
-  /// "job.sh: line 7: [: -le: unary operator expected", of a variable that nothing sets.
+  /// "job.sh: line 7: [: -le: unary operator expected", caused by an unset variable.
   void add_failed_tests() {
     const auto& main = sources_.main();
     for (const auto& said : text::split(recording_.output, '\n')) {
@@ -52,17 +52,17 @@ class Gaps {
         if (told) break;
         input_.script->failed_tests.push_back(
             {.span = span,
-             .message = fmt::format("this test has no answer: nothing sets {}", absent.name),
-             .why = "bash complains of an operator, and takes it for a no",
-             .instead = fmt::format("--env {}=… here, if it is given to the job; else what it should be, as "
-                                    "${{{}:-1}}",
+             .message = fmt::format("this test is invalid: nothing sets {}", absent.name),
+             .why = "bash reports an operator error and treats the test as false",
+             .instead = fmt::format("pass --env {}=… if the job gets it from outside; otherwise give a "
+                                    "default, as in ${{{}:-1}}",
                                     absent.name, absent.name)});
         break;
       }
     }
   }
 
-  /// `python train.py > log/x.txt` without log/. One that begins with a slash may be on the cluster.
+  /// `python train.py > log/x.txt` without log/. An absolute path may exist on the cluster.
   void add_not_started() {
     const auto changes_to_unknown = [&](const ScriptCommand& command) {
       return command.words.size() > 1 && (command.words[0] == "cd" || command.words[0] == "pushd") &&
@@ -76,13 +76,14 @@ class Gaps {
       if (folder.empty() || folder.starts_with('/') || is_made_up(one.name)) continue;
       input_.script->not_started.push_back(
           {.span = sources_.place_of_text(folder, one.script, one.line),
-           .message = fmt::format("bash cannot write into {}, which is not there", text::printable(folder)),
-           .why = "bash then does not start the program, says so in a line, and goes on to the next command",
-           .instead = fmt::format("mkdir -p {} before it", text::shell_quote(folder))});
+           .message = fmt::format("bash cannot write to {}, which does not exist", text::printable(folder)),
+           .why =
+               "bash then prints an error, does not start the program, and continues with the next command",
+           .instead = fmt::format("run `mkdir -p {}` first", text::shell_quote(folder))});
     }
   }
 
-  /// Scripts of the job that are not on this machine: of what they set and start nothing is known.
+  /// Scripts of the job that are not on this machine: what they set and start is unknown.
   void add_not_here() {
     const auto say = [&](const std::string& path, const std::string& script, std::uint32_t line,
                          std::string_view does) {
@@ -95,9 +96,9 @@ class Gaps {
             {.span = span,
              .severity = Severity::note,
              .message =
-                 fmt::format("{} is not here: what it {} was not looked at", text::printable(name), does),
-             .why = "a path is looked for where lint is called, or else beside the script",
-             .instead = "lint in the folder where the job is submitted"});
+                 fmt::format("{} is not here: what it {} was not examined", text::printable(name), does),
+             .why = "a path is looked up in the directory where lint is called, then next to the script",
+             .instead = "run lint in the directory where the job is submitted"});
     };
     for (const auto& one : recording_.unread)
       if (one.is_sourced) say(one.name, one.script, one.line, "sets");
@@ -118,7 +119,7 @@ class Gaps {
     }
   }
 
-  /// Variables that nothing sets, where a number is reckoned with them or a path begins with them.
+  /// Unset variables that are used in arithmetic or at the start of a path.
   void add_unset() {
     for (const auto& one : recording_.unset) {
       const auto& lines = one.script.empty() ? sources_.main() : sources_.of(one.script);
@@ -129,7 +130,7 @@ class Gaps {
         if (name == std::string_view::npos) continue;
         const auto near = text::nearest(one.name, names_);
         const bool long_enough = one.name.size() > 3;
-        // A module, a site or whoever submits the job sets names in capitals.
+        // A module, a site or the submitting user may set uppercase names.
         const bool of_others = text::lower(one.name) != one.name;
         const bool reckoned = line.find("$((") < name;
         if (of_others && !reckoned && !(near && long_enough)) break;
@@ -142,8 +143,8 @@ class Gaps {
     }
   }
 
-  /// Where a name stands in `$((NAME * 2))`, or as `=$NAME/x` or ` $NAME/x`: an empty one is a 0, or makes
-  /// the path one from the root.
+  /// The position of a name in `$((NAME * 2))`, `=$NAME/x` or ` $NAME/x`: if empty, it is 0, or makes the
+  /// path start at the root.
   static std::size_t unset_that_matters(std::string_view line, const std::string& name) {
     for (const auto& use : {"$" + name, "${" + name + "}", name}) {
       for (auto at = line.find(use); at != std::string_view::npos; at = line.find(use, at + 1)) {
@@ -173,14 +174,14 @@ class Gaps {
     const auto& ran = input_.script->commands;
     Unread one{.span = recording_.last_line > 0 || ran.empty() ? main.whole(recording_.last_line)
                                                                : ran.back().span};
-    one.why = "what comes later was not looked at";
+    one.why = "the rest was not examined";
     if (!recording_.stopped.empty()) {
-      one.message = fmt::format("bash was stopped here: it has reached the limit of {}", recording_.stopped);
+      one.message = fmt::format("bash was stopped here: it reached its {} limit", recording_.stopped);
     } else {
       auto lines = text::split(recording_.output, '\n');
       while (!lines.empty() && text::trim(lines.back()).empty()) lines.pop_back();
       auto said = lines.empty() ? std::string_view() : text::trim(lines.back());
-      // What bash itself says names the line that it did not come through.
+      // bash's own message names the line at which it failed.
       if (const auto before = sources_.path() + ": line "; said.starts_with(before)) {
         said.remove_prefix(before.size());
         const auto colon = std::min(said.find(": "), said.size());
@@ -188,9 +189,10 @@ class Gaps {
           one.span = main.whole(*line);
         said.remove_prefix(std::min(colon + 2, said.size()));
       }
-      one.message = fmt::format("the script ends here with {}, without what the cluster would give it{}{}",
-                                recording_.exit_code, said.empty() ? "" : ": ", text::printable(said));
-      one.instead = "its arguments behind --, its variables as --env NAME=VALUE";
+      one.message =
+          fmt::format("the script exits here with code {}, without what the cluster would provide{}{}",
+                      recording_.exit_code, said.empty() ? "" : ": ", text::printable(said));
+      one.instead = "pass its arguments after --, its variables as --env NAME=VALUE";
     }
     input_.script->unread.push_back(std::move(one));
   }

@@ -9,11 +9,11 @@
 
 namespace nlaunch::lint {
 
-/// Something of the made-up job or machine, which has another value when the script runs.
+/// True for something from the simulated job or machine, whose value differs when the script runs.
 bool is_made_up(std::string_view value);
 
-/// What a recorded script misses: variables that nothing sets, folders and scripts that are not here, the
-/// lines behind its end. `names`: those of the variables that it sets.
+/// What is missing from a recorded script: variables that nothing sets, missing directories and scripts, the
+/// lines after its end. `names`: the variables that it sets.
 void add_gaps(const shell::Recording& recording, const std::vector<std::string>& names,
               ScriptSources& sources, LintInput& input);
 

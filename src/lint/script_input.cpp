@@ -29,7 +29,7 @@ bool is_one_of(std::string_view word, std::initializer_list<std::string_view> wo
   return std::ranges::find(words, word) != words.end();
 }
 
-/// Programs that look, copy, install or wait: what they get matters to nobody.
+/// Programs that query, copy, install or wait: their environment does not matter.
 bool is_helper(const shell::Words& argv) {
   static const shell::Options kHelpers{
       "ml",         "module",   "pip",    "pip3",        "conda",   "mamba",
@@ -53,7 +53,7 @@ bool is_helper(const shell::Words& argv) {
   return name.starts_with("python") && (pip || is_one_of(verb, {"--version", "-V"}));
 }
 
-/// What a script sets and loads says where it is meant to run.
+/// What a script sets and loads tells where it is meant to run.
 void guess_machine(LintInput& input) {
   for (const auto& environment : input.environments) {
     for (const auto& setting : environment.settings) {
@@ -75,8 +75,7 @@ void guess_machine(LintInput& input) {
   }
 }
 
-/// The variables of a Ray job, from the JSON of --runtime-env-json; of others than texts the value is not
-/// known.
+/// The variables of a Ray job, from the JSON of --runtime-env-json; values other than strings are unknown.
 std::vector<std::pair<std::string, std::optional<std::string>>> runtime_variables(const std::string& json) {
   std::vector<std::pair<std::string, std::optional<std::string>>> out;
   const auto environment = parse_ordered_json(json);
@@ -91,15 +90,15 @@ std::vector<std::pair<std::string, std::optional<std::string>>> runtime_variable
   return out;
 }
 
-/// One change of a variable that a shell made.
+/// One change that a shell made to a variable.
 struct Change {
   enum class Kind { set, pass_on, unset };  // pass_on: `export NAME`
   Kind kind = Kind::set;
-  std::optional<std::string> value;  ///< nothing: not told
+  std::optional<std::string> value;  ///< nullopt: not traced
   SourceSpan span;
 };
 
-/// Where the script was recorded; empty: outside of a job.
+/// Where the script was recorded; empty: outside a job.
 std::string folder_of(const shell::Recording& recording) {
   constexpr std::string_view kFolder = "SLURM_SUBMIT_DIR=";
   const auto found = std::ranges::find_if(recording.environment,
@@ -160,7 +159,7 @@ class RecordingReader {
   void read_traced(const shell::TracedCommand& one) {
     auto words = shell::words_of(one.text);
     if (words.empty()) return;
-    constexpr std::size_t kMostWords = 256;  // more than anybody writes by hand
+    constexpr std::size_t kMostWords = 256;  // more than anyone writes by hand
     words.resize(std::min(words.size(), kMostWords));
     const auto& name = words[0];
     const auto place = [&](std::string_view of) {
@@ -203,7 +202,7 @@ class RecordingReader {
     }
   }
 
-  /// NAME=value, NAME+=value; of an array nothing is in an environment.
+  /// NAME=value, NAME+=value; arrays are never in an environment.
   template <class Place>
   bool assign(const std::string& word, bool exports, const Place& place) {
     const auto equals = word.find('=');
@@ -215,7 +214,7 @@ class RecordingReader {
     if (value.starts_with('(')) return true;
     if (exports) exported_.insert(name);
     Change change{Change::Kind::set, appends ? std::nullopt : std::optional(std::move(value)), place(name)};
-    // bash tells `export A=1` twice: as it is written, and as the assignment.
+    // bash traces `export A=1` twice: as written, and as the assignment.
     auto& all = changes_[name];
     const bool told = !all.empty() && all.back().kind == change.kind && all.back().value == change.value &&
                       all.back().span.line == change.span.line && all.back().span.file == change.span.file;
@@ -265,12 +264,12 @@ class RecordingReader {
     }
     if (input_.environments.size() > 1) {
       input_.environments.erase(
-          input_.environments.begin());  // the empty one of a script that starts nothing
+          input_.environments.begin());  // the empty environment of a script that starts nothing
     }
     add_last_exports(input_.environments.size() == 1 && known_.empty());
   }
 
-  /// The settings of a command that the script made; one environment for all commands that have the same.
+  /// The settings that the script made for a command; commands with the same settings share an environment.
   void add_environment(const RecordedCommand& command) {
     if (input_.environments.size() > kMostEnvironments) return;
     Environment environment;
@@ -340,21 +339,22 @@ class RecordingReader {
            std::ranges::any_of(kBegins, [&](std::string_view begin) { return name.starts_with(begin); });
   }
 
-  /// The line gives it something that is only known when it runs.
+  /// The line sets it to something that is known only when it runs.
   static bool is_computed(const SourceSpan& span) {
     const auto line = span.source_line();
     const auto behind = std::string_view(line).substr(std::min<std::size_t>(line.size(), span.column));
     return behind.find_first_of("$`") != std::string_view::npos;
   }
 
-  /// Nothing, where it is another one when the script runs.
+  /// nullopt if the value differs when the script really runs.
   std::optional<std::string> known(const std::string& value) const {
     const bool of_folder =
         sources_.folder().rfind('/') > 0 && value.find(sources_.folder()) != std::string::npos;
     return is_made_up(value) || of_folder ? std::nullopt : std::optional(value);
   }
 
-  /// What the script has exported and none of its programs has got: all, in one that is there to be sourced.
+  /// What the script exported but none of its programs got: everything, for a script that is meant to be
+  /// sourced.
   void add_last_exports(bool starts_nothing) {
     auto& settings = input_.environments.back().settings;
     for (const auto& [name, changes] : changes_) {
@@ -376,7 +376,7 @@ class RecordingReader {
                              [](const Setting& one) { return std::pair(one.span.line, one.span.column); });
   }
 
-  /// Variables of the shell that no program has seen.
+  /// Shell variables that no program saw.
   void add_local_variables() {
     for (const auto& [name, changes] : changes_) {
       if (exported_.contains(name) || started_with_.contains(name) || is_of_begin(name)) continue;
@@ -447,12 +447,12 @@ class RecordingReader {
     }
   }
 
-  /// A job of a Ray cluster has the cluster's environment, and what its runtime environment names: what the
-  /// script has set is with those programs of the cluster that the script starts itself.
+  /// A Ray job gets the cluster's environment and its runtime environment: what the script sets reaches only
+  /// the cluster programs that the script starts itself.
   void add_lost(const RecordedCommand& command, Environment& environment) const {
     const auto& argv = command.argv;
     if (argv.size() < 3 || program_name(argv[0]) != "ray" || argv[1] != "job" || argv[2] != "submit") return;
-    // A file: what it names is not known.
+    // A file: its content is unknown.
     if (std::ranges::any_of(argv, [](const auto& word) {
           return word == "--runtime-env" || word.starts_with("--runtime-env=");
         }))
@@ -505,7 +505,7 @@ class RecordingReader {
     programs.push_back(std::move(program));
   }
 
-  /// Those that a launcher starts; empty: it takes the place of what it starts.
+  /// The commands that a launcher starts; empty if it replaces itself with the command.
   std::vector<shell::Task> tasks_of(std::size_t launcher) {
     const auto known = tasks_.find(launcher);
     if (known != tasks_.end()) return known->second;
@@ -531,7 +531,7 @@ class RecordingReader {
       const auto found = lines.find_text(option.text, command.line, last);
       if (found.source_line().find(option.text) != std::string::npos) option.span = found;
     }
-    // A variable that nobody set holds no option here, and may hold some elsewhere.
+    // An unset variable contains no option here, but may contain some elsewhere.
     step.text = lines.command(command.line);
     const auto program_at = step.argv.empty() ? std::string::npos : step.text.find(" " + step.argv[0]);
     for (const auto& word : text::split(step.text.substr(0, program_at), ' ')) {
@@ -567,7 +567,7 @@ class RecordingReader {
       const auto password = password_in(line);
       const auto key = key_in(line);
       if (!password.empty() && line.find('$') == std::string_view::npos)
-        add_secret({"the password of an address", std::string(password), main.whole(number)});
+        add_secret({"the password in a URL", std::string(password), main.whole(number)});
       if (!key.empty()) add_secret({"what looks like a key", std::string(key), main.whole(number)});
     }
   }
@@ -597,7 +597,7 @@ class RecordingReader {
     }
   }
 
-  /// One that stands in the file, and is not told as a setting's value.
+  /// Adds a secret that is in the file and is not already reported as a setting's value.
   void add_secret(ExposedSecret secret) {
     if (!secret.span.file || secret.span.file->text.find(secret.value) == std::string::npos) return;
     for (const auto& [path, lines] : sources_.all()) {
@@ -622,7 +622,7 @@ class RecordingReader {
   std::map<std::size_t, std::vector<shell::Task>> tasks_;  ///< by launcher
   LintInput input_;
   ScriptSources sources_;
-  std::set<std::string, std::less<>> begin_;  ///< the environment that the script began with
+  std::set<std::string, std::less<>> begin_;  ///< the script's initial environment
   std::map<std::string, std::vector<Change>> changes_;
   std::set<std::string> exported_;
   std::set<std::string> started_with_;  ///< names in the environment of any command

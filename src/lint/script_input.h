@@ -9,33 +9,32 @@
 
 namespace nlaunch::lint {
 
-/// A script as sbatch reads it: its directives, with short options written out, and its comments. Nothing of
-/// it runs.
+/// A script as sbatch reads it: its directives, with long option names, and its comments. It does not run.
 LintInput script_input(const std::shared_ptr<const SourceFile>& file);
 
-/// The same, with what bash did of it: an environment for each that the programs which do the work get,
-/// steps, modules, and secrets among the words of commands. A value that holds something of the made-up job
-/// is known only when the script runs. `allocation`, `path`: with which it was recorded.
+/// The same, with what bash did: the distinct environments of the programs that do the work, steps, modules,
+/// and secrets in the arguments of commands. A value that contains something from the simulated job is known
+/// only when the script runs. `allocation`, `path`: those of the recording.
 LintInput script_input(const std::shared_ptr<const SourceFile>& file, const shell::Recording& recording,
                        const shell::Allocation& allocation, const std::string& path);
 
-/// The job that the directives ask for.
+/// The job that the directives request.
 shell::Allocation allocation_of(const LintInput& input);
 
-/// How a script is called, to see what it does.
+/// How to call a script for recording.
 struct ScriptJob {
   std::vector<std::string> arguments{};
   std::vector<std::string> variables{};  ///< "NAME=VALUE"
-  std::optional<unsigned> nodes{};       ///< nothing: as the directives say
+  std::optional<unsigned> nodes{};       ///< nullopt: as in the directives
   std::optional<unsigned> gpus{};        ///< of each node
 };
 
-/// Records a script and makes its input. What cannot be recorded is said in the input: its directives are
-/// there in any case.
+/// Records a script and makes its input. The input tells what could not be recorded; it always has the
+/// directives.
 LintInput recorded_script(const std::shared_ptr<const SourceFile>& file, const ScriptJob& job);
 
-/// NAME=VALUE lines: a .env file (quotes are taken off, `export` may stand in front), or an nccl.conf
-/// (nothing is taken off: NCCL takes the line as it is).
+/// NAME=VALUE lines: a .env file (quotes are removed, `export` may precede), or an nccl.conf (nothing is
+/// removed: NCCL uses the line verbatim).
 enum class Lines { dotenv, nccl_conf };
 LintInput lines_scene(const std::shared_ptr<const SourceFile>& file, Lines kind);
 

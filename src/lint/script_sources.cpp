@@ -26,7 +26,7 @@ ScriptSources::ScriptSources(const std::shared_ptr<const SourceFile>& main, cons
 const SourceLines& ScriptSources::of(const std::string& script) {
   auto path = fs::path(script);
   std::error_code error;
-  // As the shell has found it, whose folder may have been another one: the script's, or one above.
+  // As found by the shell, whose directory may have been another one: the script's, or one above.
   if (path.is_relative()) {
     auto folder = fs::exists(folder_ / path, error) ? fs::path(folder_) : fs::path(path_).parent_path();
     while (!fs::exists(folder / path, error) && folder.has_relative_path()) folder = folder.parent_path();
@@ -38,7 +38,7 @@ const SourceLines& ScriptSources::of(const std::string& script) {
   constexpr std::uint64_t kLargest = 1U << 20U;
   auto text = sys::read_regular_file(key, kLargest);
   const auto beside = fs::relative(key, fs::path(path_).parent_path(), error).string();
-  // Named as the main script is: beside it, or from the same folder, where it lies there.
+  // Named like the main script: next to it, or relative to the same directory if it is there.
   const fs::path own = main().file()->name;
   auto name = own.parent_path() / beside;
   if (beside.empty() || beside.starts_with(".."))
@@ -59,7 +59,7 @@ SourceSpan ScriptSources::place_of(std::string_view name, const std::string& scr
   }
   if (auto span = lines.find(name, line, last)) return span;
   if (lines.count() > 0) return lines.whole(line);
-  // A script that this one wrote and that is gone: the main script has its text.
+  // A script that this one wrote and that no longer exists: the main script contains its text.
   const auto& own = main();
   const auto span = own.find(name, 1, own.count());
   return span ? span : SourceSpan{lines.file(), 0, 0, 1};

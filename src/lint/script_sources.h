@@ -8,10 +8,10 @@
 
 namespace nlaunch::lint {
 
-/// The files of a recorded script, and where something stands in them.
+/// The files of a recorded script, and where something is in them.
 class ScriptSources {
  public:
-  /// `path`: where the main script lies. `folder`: where it was recorded; may be empty.
+  /// `path`: the path of the main script. `folder`: where it was recorded; may be empty.
   ScriptSources(const std::shared_ptr<const SourceFile>& main, const std::string& path, std::string folder);
 
   [[nodiscard]] const std::string& path() const { return path_; }  ///< of the main script, absolute
@@ -19,16 +19,15 @@ class ScriptSources {
   [[nodiscard]] const SourceLines& main() const { return sources_.at(path_); }
   [[nodiscard]] const std::map<std::string, SourceLines>& all() const { return sources_; }  ///< by path
 
-  /// A script by the path that bash tells; without lines where it is not on this machine.
+  /// A script by the path that bash reports; without lines if it is not on this machine.
   const SourceLines& of(const std::string& script);
-  /// Where a variable stands in a command; the command, where it does not.
+  /// Where a variable is in a command; the whole command if it is not there.
   SourceSpan place_of(std::string_view name, const std::string& script, std::uint32_t line,
                       std::uint32_t line_of_text = 0);
-  /// Where the main script gives a variable a value, of which bash told nothing (set +x); else `otherwise`,
-  /// as for `env $VARIABLES program`.
+  /// Where the main script sets a variable without a trace from bash (set +x); else `otherwise`, as for `env
+  /// $VARIABLES program`.
   [[nodiscard]] SourceSpan place_in_main(const std::string& name, const SourceSpan& otherwise) const;
-  /// The command of a script (empty: the main one) in which a text stands, or else the one of the main
-  /// script.
+  /// The command of a script (empty: the main one) that contains a text, else the one of the main script.
   SourceSpan place_of_text(const std::string& text, const std::string& script, std::uint32_t line);
 
  private:

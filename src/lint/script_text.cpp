@@ -21,7 +21,7 @@ bool is_part_of_name(char c) {
 }
 
 constexpr std::string_view kDirective = "#SBATCH";
-/// Longer lines are no people's: nothing in them has a place of its own.
+/// Longer lines are not written by people: no positions inside them.
 constexpr std::size_t kLongestLine = 64U << 10U;
 
 /// "#SBATCH --nodes=2", not "#SBATCHES".
@@ -30,7 +30,7 @@ bool is_directive(std::string_view line) {
                                           line[kDirective.size()] == ' ' || line[kDirective.size()] == '\t');
 }
 
-/// The word that ends the here-document which a line begins; empty: it begins none.
+/// The word that ends the here-document that a line starts; empty if it starts none.
 std::string heredoc_of(std::string_view line) {
   const auto at = line.find("<<");
   const bool number = line.find("((") != std::string_view::npos;  // a shift
@@ -73,7 +73,7 @@ void rename_in_container(Setting& setting) {
   const auto inside = name_in_container(setting.name);
   if (!inside) return;
   setting.name = *inside;
-  setting.one_command = true;  // what the script itself sets does not meet it
+  setting.one_command = true;  // values that the script itself sets are not affected
 }
 
 SourceLines::SourceLines(std::shared_ptr<const SourceFile> file) : file_(std::move(file)) {
@@ -110,7 +110,7 @@ std::uint32_t SourceLines::end_of_command(std::uint32_t number) const {
     }
     if (quote == 0 && !continues) return at;
   }
-  return number;  // a quote that nothing closes continues nothing
+  return number;  // an unclosed quote does not continue the line
 }
 
 std::string SourceLines::command(std::uint32_t number) const {
@@ -263,7 +263,7 @@ std::string names_read(const SourceLines& lines) {
       const auto before = text.substr(0, begin);
       const bool expanded = before.ends_with('$') || before.ends_with("${") || before.ends_with("${!");
       const bool quoted = before.ends_with('"') || before.ends_with('\'');
-      // NAME=${NAME:-1} hands nothing on, and in {"NAME": "1"} the name is set.
+      // NAME=${NAME:-1} does not pass the name on, and {"NAME": "1"} sets it.
       const auto own = std::string(name) + "=";
       const auto of_own = before.substr(0, before.find_last_not_of("${\"'") + 1);
       const auto behind = text::trim(text.substr(std::min(text.find_first_not_of("\\\"'", at), text.size())));

@@ -9,34 +9,33 @@
 #include "base/source.h"
 #include "lint/lint_input.h"
 
-/// The text of a shell script, by lines: what is read of it without bash.
+/// The text of a shell script, by lines: what can be read without bash.
 namespace nlaunch::lint {
 
 bool is_variable_name(std::string_view text);
 
-/// APPTAINERENV_NAME sets NAME within a container: what is set for its inside is a setting of the name that
-/// it has there.
+/// APPTAINERENV_NAME sets NAME inside a container: such a setting counts under the name that it has there.
 void rename_in_container(Setting& setting);
 
-/// A file by its lines, which count from 1.
+/// The lines of a file, numbered from 1.
 class SourceLines {
  public:
   explicit SourceLines(std::shared_ptr<const SourceFile> file);
 
   [[nodiscard]] const std::shared_ptr<const SourceFile>& file() const { return file_; }
   [[nodiscard]] std::uint32_t count() const { return static_cast<std::uint32_t>(lines_.size()); }
-  /// Empty where there is none.
+  /// Empty if there is no such line.
   [[nodiscard]] std::string_view line(std::uint32_t number) const;
-  /// The last line of the command that begins in a line: backslashes and open quotes continue it.
+  /// The last line of the command that starts on a line: backslashes and open quotes continue it.
   [[nodiscard]] std::uint32_t end_of_command(std::uint32_t number) const;
   /// The command's lines, as one text.
   [[nodiscard]] std::string command(std::uint32_t number) const;
-  /// Where `name` stands as a word of its own between two lines, first where `=` follows; a span without a
-  /// file where it does not.
+  /// Where `name` is a separate word between two lines, preferably followed by `=`; a span without a file if
+  /// it is not there.
   [[nodiscard]] SourceSpan find(std::string_view name, std::uint32_t first, std::uint32_t last) const;
-  /// Where a text stands between two lines; the whole first line where it does not.
+  /// Where a text is between two lines; the whole first line if it is not there.
   [[nodiscard]] SourceSpan find_text(std::string_view text, std::uint32_t first, std::uint32_t last) const;
-  /// The whole line without the blanks around it.
+  /// The whole line without surrounding spaces.
   [[nodiscard]] SourceSpan whole(std::uint32_t number) const;
 
  private:
@@ -44,20 +43,21 @@ class SourceLines {
   std::vector<std::string_view> lines_;
 };
 
-/// The words of a line after #SBATCH, as sbatch reads them: quotes hold together, # begins a comment.
+/// The words of a line after #SBATCH, as sbatch reads them: quotes group, # starts a comment.
 std::vector<std::string> directive_words(std::string_view text);
-/// "--nodes" of "-N"; the option itself where it has no other name.
+/// "--nodes" for "-N"; the option itself if it has no other name.
 std::string long_option(std::string_view option);
-/// Reads words as options of sbatch or srun: short ones are written out, a value becomes "--name=value".
-/// Stops at the first word that is none, whose index it returns; with `stray` such words go there.
+/// Parses words as options of sbatch or srun: short names become long, a value becomes "--name=value". Stops
+/// at the first word that is not an option and returns its index; with `stray`, collects such words there
+/// instead.
 std::size_t read_options(const std::vector<std::string>& words, const SourceSpan& span,
                          std::vector<StepOption>& options, std::vector<StepOption>* stray);
 
-/// The variables that a job is given: those of `--export=ALL,NAME=VALUE`, and `given` ones, which win.
+/// The variables that a job is given: those of `--export=ALL,NAME=VALUE`, and `given`, which take precedence.
 std::vector<std::string> variables_of_job(const std::vector<StepOption>& options,
                                           const std::vector<std::string>& given);
 
-/// The names of variables that a text expands, or holds in quotes as programs do that look them up.
+/// The names of variables that a text expands, or contains in quotes, as in programs that look them up.
 std::string names_read(const SourceLines& lines);
 
 }  // namespace nlaunch::lint

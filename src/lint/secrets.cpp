@@ -17,7 +17,7 @@ bool is_of_word(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
 }
 
-/// How a service's keys begin; what follows has letters and digits, with _ and - where `dashes`.
+/// The prefix of a service's keys; the rest is letters and digits, plus _ and - with `dashes`.
 struct KeyForm {
   std::string_view begin;
   bool dashes;
@@ -36,7 +36,7 @@ std::string plain_name(std::string_view option) {
   return name;
 }
 
-/// Names that mean a secret in any case; --eos-token and --label-key do not.
+/// Names that always mean a secret; --eos-token and --label-key do not.
 bool takes_secret(std::string_view option) {
   constexpr std::array<std::string_view, 12> kEnds{"API_KEY",      "ACCESS_KEY", "SECRET_KEY", "AUTH_KEY",
                                                    "PASSWORD",     "SECRET",     "API_TOKEN",  "AUTH_TOKEN",
@@ -46,7 +46,7 @@ bool takes_secret(std::string_view option) {
          std::ranges::any_of(kEnds, [&](std::string_view end) { return name.ends_with(end); });
 }
 
-/// "MY_API_KEY": a name in place of a value.
+/// "MY_API_KEY": a name instead of a value.
 bool is_upper_words(std::string_view value) {
   return value.find('_') != std::string_view::npos &&
          std::ranges::all_of(value, [](char c) { return (c >= 'A' && c <= 'Z') || c == '_'; });
@@ -62,7 +62,7 @@ bool is_secret_value(std::string_view value) {
   return is_known(value) && !value.starts_with('-') && may_be_secret(value) && !is_to_be_filled_in(value);
 }
 
-/// `wandb login KEY`: the first argument that is no option.
+/// `wandb login KEY`: the first argument that is not an option.
 std::string_view login_key(const std::vector<std::string>& words, std::size_t at) {
   constexpr std::size_t kShortest = 20;
   const bool wandb = words[0].substr(words[0].rfind('/') + 1) == "wandb";
@@ -106,7 +106,7 @@ std::string_view key_in(std::string_view text) {
       auto end = at + form.begin.size();
       while (end < text.size() && is_of_word(text[end])) ++end;
       const auto rest = text.substr(at + form.begin.size(), end - at - form.begin.size());
-      // hf_transfer and sk-learn are names of packages: a key is long, and not of small letters alone.
+      // hf_transfer and sk-learn are package names: a key is long and has more than lowercase letters.
       const bool mixed = rest.find_first_of(kDigits) != std::string_view::npos ||
                          rest.find_first_of(kUpper) != std::string_view::npos;
       const bool one_word = form.dashes || rest.find_first_of("_-") == std::string_view::npos;
@@ -151,7 +151,7 @@ std::vector<ExposedSecret> exposed_secrets(const std::vector<std::string>& words
     } else if (const auto key = login_key(words, i); !key.empty()) {
       add("the key of wandb login", key);
     } else if (const auto password = password_in(text); !password.empty()) {
-      add("the password of an address", password);
+      add("the password in a URL", password);
     } else if (const auto looks = key_in(text); !looks.empty()) {
       add("what looks like a key", looks);
     }

@@ -5,24 +5,24 @@
 
 #include "base/source.h"
 
-/// Secrets that stand in a text: by what they look like, and by the option or the command that takes them.
+/// Secrets in a text, recognized by their form, and by the option or command that they belong to.
 namespace nlaunch::lint {
 
-/// The password of an address, scheme://user:password@host; empty where there is none.
+/// The password in a URL, scheme://user:password@host; empty if there is none.
 std::string_view password_in(std::string_view text);
-/// A key that begins as those of well-known services do; empty where there is none.
+/// A key with the prefix of a well-known service; empty if there is none.
 std::string_view key_in(std::string_view text);
-/// Words that stand for a value which is to be filled in, and values too short to be a secret.
+/// True for placeholders that must be filled in, and for values too short to be a secret.
 bool is_to_be_filled_in(std::string_view value);
-/// A path, a number or a yes is no secret, whatever the variable is called.
+/// False for a path, a number or a boolean, whatever the variable is called.
 bool may_be_secret(std::string_view value);
 
-/// A secret in a line, or among the words of a command.
+/// A secret in a line, or in the arguments of a command.
 struct ExposedSecret {
   std::string what;   ///< "the value of --token"
-  std::string value;  ///< never to be printed
+  std::string value;  ///< must never be printed
   SourceSpan span;
-  bool from_outside = false;  ///< the file does not hold it: a variable that is given does
+  bool from_outside = false;  ///< not in the file, but in a variable that is given
 };
 std::vector<ExposedSecret> exposed_secrets(const std::vector<std::string>& words, const SourceSpan& span);
 

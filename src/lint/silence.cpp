@@ -44,13 +44,13 @@ class FileReader {
                           static_cast<std::uint32_t>(text::characters(line.substr(0, at)).size()) + 1,
                           static_cast<std::uint32_t>(kMark.size())};
     if (reason.empty())
-      return complain(span, "a silence without a reason", "whoever reads it next has to know why",
+      return complain(span, "suppression without a reason", "the next reader needs to know why",
                       "# nlaunch: allow RULE: because …");
     for (const auto& name : text::split(rest.substr(0, colon), ',')) {
       const std::string rule(text::trim(name));
       if (find_rule(rule) == nullptr) {
-        complain(span, fmt::format("no rule is called '{}'", rule), "this silences nothing",
-                 "nlaunch lint --explain lists the rules");
+        complain(span, fmt::format("unknown rule '{}'", rule), "this suppresses nothing",
+                 "`nlaunch lint --explain` lists the rules");
       } else if (whole) {
         silences_.file.insert(rule);
       } else {
@@ -69,13 +69,13 @@ class FileReader {
   Silences silences_;
 };
 
-/// Its findings are made where comments are read: `silence`.
+/// Its findings are made in `silence`, where comments are read.
 const Registered<Rule> silence_rule{{
     .order = 440,
     .name = kSilenceRule,
-    .title = "a silence that silences nothing",
-    .explain = "A comment `# nlaunch: allow RULE: reason` leaves a finding out. Without a reason, or with a "
-               "rule that is not there, it does not.",
+    .title = "a suppression that has no effect",
+    .explain = "A comment `# nlaunch: allow RULE: reason` suppresses a finding. It has no effect without a "
+               "reason or with an unknown rule.",
     .check = [](const LintInput& /*input*/, Report& /*report*/) {},
 }};
 

@@ -67,7 +67,7 @@ std::string shown_values(const Variable& variable, const Version* release) {
 }
 
 bool forces(std::string_view list, std::string_view protocol) {
-  // "LL128;allreduce:Simple" (since 2.24): lists for single functions, parted by semicolons.
+  // "LL128;allreduce:Simple" (since 2.24): per-function lists, separated by semicolons.
   return std::ranges::any_of(text::split(list, ';'), [&](const std::string& entry) {
     const auto words = read_list(std::string_view(entry).substr(entry.find(':') + 1));
     return !words.inverted && std::ranges::any_of(words.words, [&](const std::string& word) {

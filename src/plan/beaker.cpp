@@ -17,7 +17,7 @@ constexpr const char* kProgram = "/nlaunch/bin/nlaunch";
 constexpr const char* kResult = "/results";
 constexpr const char* kToken = "nlaunch_token";
 
-/// One path within the other, as far as a file system without capitals can tell.
+/// Whether one path is within the other, also on a case-insensitive file system.
 bool overlap(const std::string& a, const std::string& b) {
   const auto folder = [](const std::string& path) {
     return text::lower(path) + (path.ends_with('/') ? "" : "/");
@@ -51,7 +51,7 @@ class BeakerBuilder {
   }
 
  private:
-  /// The experiment's value, else the site's.
+  /// The experiment's value, otherwise the site's.
   template <class T>
   const T& either(T config::Beaker::*member) const {
     const auto& own = own_.*member;
@@ -95,10 +95,10 @@ class BeakerBuilder {
     beaker_.description = text(&config::Beaker::description);
     beaker_.image = text(&config::Beaker::image);
     if (beaker_.image.empty()) {
-      error("plan.beaker-image", {},
-            fmt::format("site '{}' runs containers, and nobody names an image", name_))
+      error("plan.beaker-image", {}, fmt::format("site '{}' runs containers, but no image is set", name_))
           .hint =
-          "`beaker: {image: USER/IMAGE}` in the experiment, or docker://TAG; or --set beaker.image=...";
+          "write `beaker: {image: USER/IMAGE}` (or docker://TAG) in the experiment, or --set "
+          "beaker.image=...";
     }
     beaker_.cluster = texts(&config::Beaker::cluster);
     beaker_.hostname = texts(&config::Beaker::hostname);
@@ -118,8 +118,8 @@ class BeakerBuilder {
       beaker_.preemptible = preemptible->value;
       if (beaker_.min_runtime || beaker_.auto_resume) {
         error("plan.beaker-value", preemptible->span,
-              "Beaker takes no 'preemptible' together with 'min_runtime' or 'auto_resume'")
-            .hint = "leave 'preemptible' out: the other two say more, and replace it";
+              "Beaker does not accept 'preemptible' together with 'min_runtime' or 'auto_resume'")
+            .hint = "remove 'preemptible': the other two replace it";
       }
     }
     const auto& start = either(&config::Beaker::start_timeout);
@@ -149,7 +149,7 @@ class BeakerBuilder {
     beaker_.datasets.push_back(std::move(mount));
   }
 
-  /// Each secret of the plan comes from one of Beaker's, of the same name where nobody says otherwise.
+  /// Each secret of the plan comes from a Beaker secret, by default the one with the same name.
   void set_secrets() {
     for (const auto& secret : experiment_.secrets)
       beaker_.secrets.push_back({secret.name.value, secret.name.value});
@@ -169,7 +169,7 @@ class BeakerBuilder {
   bool check_absolute(const std::string& value, const char* key, const SourceSpan& span) {
     if (value.starts_with('/')) return true;
     error("plan.beaker-value", span,
-          fmt::format("'{}' of '{}' is a path in the container, and begins with /", value, key));
+          fmt::format("'{}' of '{}' must be a path in the container that starts with /", value, key));
     return false;
   }
 

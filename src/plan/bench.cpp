@@ -20,26 +20,25 @@ std::vector<std::uint32_t> groups_for(const std::string& wanted, const Plan& pla
 void report_no_group(const config::BenchWorkload& workload, const Plan& plan, Diagnostics& diagnostics) {
   std::vector<std::string> names;
   for (const auto& group : plan.groups) names.push_back(group.name);
-  const auto there = names.empty() ? "no group at all" : text::join(names, ", ");
+  const auto there = names.empty() ? "no groups" : text::join(names, ", ");
   const auto& wanted = workload.group.value;
   if (value_of<GroupKind>(wanted)) {
     diagnostics
         .error("plan.bench-group", workload.group.span,
-               fmt::format("no group of the kind {} has two ranks here, and one alone has nobody to talk to",
-                           wanted))
-        .hint = fmt::format("the plan has {}; give the roles more GPUs, or leave the workload out", there);
+               fmt::format("no group of kind {} has two or more ranks in this plan", wanted))
+        .hint = fmt::format("the plan has {}; give the roles more GPUs, or remove the workload", there);
     return;
   }
   std::vector<std::string> allowed(kWords<GroupKind>.begin(), kWords<GroupKind>.end());
   const auto kinds = text::join(allowed, ", ");
   allowed.insert(allowed.end(), names.begin(), names.end());
   const auto nearest = text::nearest(wanted, allowed);
-  diagnostics.error("plan.bench-group", workload.group.span, fmt::format("there is no group '{}'", wanted))
-      .hint = nearest ? fmt::format("did you mean '{}'?", *nearest)
-                      : fmt::format("a kind ({}), or one of the plan's: {}", kinds, there);
+  diagnostics.error("plan.bench-group", workload.group.span, fmt::format("unknown group '{}'", wanted)).hint =
+      nearest ? fmt::format("did you mean '{}'?", *nearest)
+              : fmt::format("write a kind ({}), or a group of the plan: {}", kinds, there);
 }
 
-/// What the groups' backend cannot do.
+/// Reports operations that the groups' backend does not support.
 void check_operations(const config::BenchWorkload& workload, const std::vector<std::uint32_t>& groups,
                       const Plan& plan, Diagnostics& diagnostics) {
   const auto lacking = std::ranges::find_if(
@@ -50,9 +49,10 @@ void check_operations(const config::BenchWorkload& workload, const std::vector<s
     if (workload.work.step[i].op != backend.lacks) continue;
     diagnostics
         .error(fmt::format("plan.bench-{}", backend.name), workload.places[i],
-               fmt::format("'{}' has a {}, which {} does not have", workload.name.value,
+               fmt::format("'{}' uses {}, which {} does not support", workload.name.value,
                            nlaunch::name_of(*backend.lacks), backend.title))
-        .hint = "all_reduce and all_gather run over both; or --set weight_sync.backend=nccl";
+        .hint =
+        "use all_reduce or all_gather, which both backends support, or --set weight_sync.backend=nccl";
   }
 }
 

@@ -6,7 +6,7 @@
 
 namespace nlaunch::plan {
 
-/// What `bound.HOST.json` holds: secrets by name only, values that look like secrets masked.
+/// The content of `bound.HOST.json`: secrets by name only, values that look like secrets are masked.
 nlohmann::ordered_json to_json(const Plan& plan, const BoundNode& node);
 
 }  // namespace nlaunch::plan

@@ -12,7 +12,7 @@
 /// The layers of a role's environment, as operations.
 namespace nlaunch::plan {
 
-/// `--env [ROLE:]NAME=VALUE`, taken apart.
+/// `--env [ROLE:]NAME=VALUE`, parsed.
 struct EnvOption {
   std::string role;  ///< empty: all
   config::Text name;
@@ -22,7 +22,7 @@ struct EnvOption {
 
 class EnvBuilder {
  public:
-  /// Overlays and `--env` options are looked up and checked here; mistakes go to `diagnostics`.
+  /// Looks up and checks overlays and `--env` options; errors go to `diagnostics`.
   EnvBuilder(const config::Experiment& experiment, const config::Site& site, const PlanNames& names,
              const PlanOptions& options, Diagnostics& diagnostics);
 
@@ -33,7 +33,7 @@ class EnvBuilder {
  private:
   void add(std::vector<EnvOp>& into, const config::EnvBlock& block, Layer layer, const config::Role& role,
            Diagnostics& diagnostics) const;
-  /// What vLLM and its clients need to know, where nobody says it.
+  /// What vLLM and its clients need to know, unless it is set.
   void add_vllm(std::vector<EnvOp>& operations, const config::Role& role) const;
   void choose_overlays(const std::vector<std::string>& with, Diagnostics& diagnostics);
   void parse_options(const std::vector<std::string>& options, Diagnostics& diagnostics);

@@ -37,14 +37,14 @@ Checkpoint make_checkpoint(const config::Checkpoint& written, std::string dir,
   made.saved = text(written.saved);
   made.wait = written.wait.value_or(made.wait);
   made.resume = std::move(resume);
-  // The one who waits for it is on no node of the run.
+  // The process that waits for it is not on a node of the run.
   constexpr std::string_view kRunFolder = "${run.dir}";
   const auto behind = made.dir.starts_with(kRunFolder) ? kRunFolder.size() : 0;
   if (made.dir.find("${", behind) != std::string::npos)
     diagnostics
         .error("plan.checkpoint", written.dir->span,
-               fmt::format("'{}' is not known before a node is", written.dir->value))
-        .hint = "write a folder that all nodes share; ${run.dir} may stand in front";
+               fmt::format("'{}' is not known until a node is assigned", written.dir->value))
+        .hint = "write a directory that all nodes share; it can start with ${run.dir}";
   if (!written.format) return made;
   const auto& formats = checkpoint_formats();
   const auto found = std::ranges::find(formats, written.format->value, &CheckpointFormat::name);
@@ -53,7 +53,7 @@ Checkpoint make_checkpoint(const config::Checkpoint& written, std::string dir,
     for (const auto& format : formats) names.emplace_back(format.name);
     diagnostics
         .error("plan.checkpoint", written.format->span,
-               fmt::format("there is no format '{}' of checkpoints", written.format->value))
+               fmt::format("unknown checkpoint format '{}'", written.format->value))
         .hint =
         fmt::format("allowed: {}; or `folder`, with `complete` or `tracker`", text::join(names, ", "));
     return made;

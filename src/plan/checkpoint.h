@@ -8,7 +8,8 @@
 
 namespace nlaunch::plan {
 
-/// How a framework's checkpoints look: a name for `checkpoint.format`. The members are those of Checkpoint.
+/// What a framework's checkpoints look like: a name for `checkpoint.format`. The members are those of
+/// Checkpoint.
 struct CheckpointFormat {
   std::string_view name;
   std::string_view folder;
@@ -18,7 +19,7 @@ struct CheckpointFormat {
 };
 const std::vector<CheckpointFormat>& checkpoint_formats();
 
-/// Of `written`, with `dir` and `resume` as the plan knows them.
+/// Built from `written`, with `dir` and `resume` resolved by the plan.
 Checkpoint make_checkpoint(const config::Checkpoint& written, std::string dir,
                            std::vector<std::string> resume, Diagnostics& diagnostics);
 

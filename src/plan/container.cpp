@@ -14,7 +14,7 @@ namespace {
 
 struct Found {
   const Tool* tool;
-  std::size_t at;  ///< its place in the wrapper
+  std::size_t at;  ///< its position in the wrapper
 };
 
 std::string_view file_name(std::string_view word) {
@@ -30,15 +30,15 @@ std::optional<Found> find_tool(const Words& wrapper) {
   return std::nullopt;
 }
 
-/// The word behind the options that begin there: "--" where that ends them.
+/// The position after the options that start there: that of a "--" if one ends them.
 std::size_t end_of_options(const Words& wrapper, const Tool& tool, std::size_t at) {
   while (at < wrapper.size() && wrapper[at].starts_with('-') && wrapper[at] != "--")
     at += 1 + (tool.values == nullptr ? 0 : tool.values(wrapper[at]));
   return std::min(at, wrapper.size());
 }
 
-/// Where further options go: behind the verb, or, of a tool without verbs, behind those that are there, since
-/// a later mount covers an earlier one. Nothing where the verb is missing.
+/// Where to insert further options: after the verb, or, for a tool without verbs, after the existing options,
+/// because a later mount covers an earlier one. Nothing if the verb is missing.
 std::optional<std::size_t> place_of_options(const Words& wrapper, const Found& found) {
   if (found.tool->verbs.empty()) return end_of_options(wrapper, *found.tool, found.at + 1);
   for (auto at = found.at + 1; at < wrapper.size(); ++at) {
@@ -47,7 +47,7 @@ std::optional<std::size_t> place_of_options(const Words& wrapper, const Found& f
   return std::nullopt;
 }
 
-/// Behind the image may stand programs of the image, which start the command.
+/// After the image there can be programs of the image that start the command.
 std::optional<std::size_t> place_of_image(const Words& wrapper, const Found& found) {
   if (found.tool->verbs.empty()) return std::nullopt;
   const auto options = place_of_options(wrapper, found);
@@ -115,12 +115,12 @@ WrapperProblem problem_with(const Words& wrapper) {
   if (tool.verbs.empty()) return {};
   const auto place = place_of_options(wrapper, *found);
   if (!place) {
-    return {fmt::format("'{}' starts no program without '{}'", tool.name, verbs),
+    return {fmt::format("'{}' needs '{}' to start a program", tool.name, verbs),
             fmt::format("write [{}, {}, ..., IMAGE]", tool.name, verbs.substr(0, verbs.find(' ')))};
   }
   if (!place_of_image(wrapper, *found)) {
-    return {fmt::format("the wrapper ends without an image: '{}'", wrapper.back()),
-            "the image comes behind the options and their values; the command comes behind the wrapper"};
+    return {fmt::format("the wrapper ends without an image, at '{}'", wrapper.back()),
+            "the image comes after the options and their values; the command comes after the wrapper"};
   }
   return {};
 }
@@ -130,7 +130,7 @@ std::string image_of(const Words& wrapper) {
   const auto place = found ? place_of_image(wrapper, *found) : std::nullopt;
   if (!place) return "";
   const auto& image = wrapper[*place];
-  // enroot has containers by name, too.
+  // enroot also accepts containers by name.
   const bool named = found->tool->name == "enroot" && !image.contains('/') && !image.ends_with(".sqsh");
   return image.contains("://") || named ? "" : image;
 }

@@ -21,9 +21,9 @@ void mount_enroot(const Mount& mount, Words& options) {
                                                         mount.writable ? "rw" : "ro")});
 }
 
-/// It sets HOME by itself, keeps the image's PATH, to which is added what the plan adds, and takes no
-/// LD_LIBRARY_PATH from outside: that of the plan goes in the place of the image's, since values are no
-/// shell's business.
+/// It sets HOME itself, keeps the image's PATH, to which it appends the plan's additions, and accepts no
+/// LD_LIBRARY_PATH from outside: the plan's replaces that of the image, because no shell evaluates the
+/// values.
 void pass_by_prefix(Passing& passing, const std::string& tool) {
   for (const auto& [name, value] : passing.given) {
     if (name == "HOME") continue;
@@ -44,13 +44,13 @@ void pass_singularity(Passing& passing) {
   pass_by_prefix(passing, "SINGULARITY");
 }
 
-/// It hands on all that it has.
+/// It passes on its whole environment.
 void pass_bwrap(Passing& passing) {
   if (const auto* preload = passing.find(kPreload))
     passing.options.insert(passing.options.end(), {"--setenv", kPreload, *preload});
 }
 
-/// It hands on what it is told, by name: no value stands on a command line. A PATH that is added to is the
+/// It passes on variables by name, so that no value is on a command line. A PATH with additions is the
 /// image's own.
 void pass_enroot(Passing& passing) {
   for (const auto& [name, value] : passing.given) {
@@ -61,7 +61,7 @@ void pass_enroot(Passing& passing) {
   }
 }
 
-/// A long option, or a letter at the end of several: "-eB".
+/// A long option, or a letter at the end of a group: "-eB".
 std::size_t one_of_these(std::string_view valued, const std::string& option) {
   if (option.starts_with("--")) return is_among(valued, option) ? 1 : 0;
   return option.size() > 1 && is_among(valued, fmt::format("-{}", option.back())) ? 1 : 0;
@@ -98,10 +98,10 @@ std::size_t values_of_bwrap(const std::string& option) {
 constexpr std::string_view kApptainerCleans = " --cleanenv -e --containall -C --compat ";
 constexpr std::string_view kApptainerProcesses = " apptainer singularity starter starter-suid appinit sinit ";
 constexpr std::string_view kOfADaemon =
-    "its processes are not nlaunch's: they are children of another program, which nlaunch can neither stop "
-    "nor look into";
+    "its processes are children of another program, and nlaunch can neither stop nor inspect them";
 constexpr std::string_view kUseAnother =
-    "apptainer, bwrap and enroot start the program as their own child: apptainer reads docker:// images";
+    "use apptainer, bwrap or enroot, which start the program as their own child; apptainer accepts docker:// "
+    "images";
 
 constexpr std::array kTools{
     Tool{.name = "apptainer",
@@ -141,10 +141,9 @@ constexpr std::array kTools{
     Tool{.name = "podman-hpc", .refused = kOfADaemon, .instead = kUseAnother},
     Tool{.name = "nerdctl", .refused = kOfADaemon, .instead = kUseAnother},
     Tool{.name = "srun",
-         .refused = "its tasks are children of Slurm's daemon, which nlaunch can neither stop nor look into",
-         .instead =
-             "`scheduler: {srun: [--container-image=...]}` of the site puts all of nlaunch's step into "
-             "the container (pyxis)"},
+         .refused = "its tasks are children of Slurm's daemon, and nlaunch can neither stop nor inspect them",
+         .instead = "`scheduler: {srun: [--container-image=...]}` in the site profile runs nlaunch's whole "
+                    "step in the container (pyxis)"},
 };
 
 }  // namespace

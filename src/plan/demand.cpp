@@ -13,7 +13,7 @@ namespace nlaunch::plan {
 
 namespace {
 
-/// The stage in which a role starts: what others spawn is there when the first of them is.
+/// The stage in which a role starts: a spawned role exists from the start of the first role that spawns it.
 std::uint32_t stage_of(const config::Experiment& experiment, const config::Role& role) {
   for (std::uint32_t stage = 0; stage < experiment.start.size(); ++stage) {
     for (const auto& name : experiment.start[stage]) {
@@ -37,7 +37,7 @@ std::string nodes_and_gpus(const Node& node) {
   return fmt::format("{} × {}", text::count(node.count, "node"), text::count(node.gpus, "GPU"));
 }
 
-/// Where a role may stand: "2 nodes × 4 GPUs", "the pool 'rollout' (2 nodes × 4 GPUs)"
+/// Where a role can run: "2 nodes × 4 GPUs", "the pool 'rollout' (2 nodes × 4 GPUs)"
 std::string where_of(const Demand& demand, const Plan& plan) {
   if (plan.pools.empty()) return nodes_and_gpus(plan.node);
   std::vector<std::string> pools;
@@ -72,7 +72,7 @@ std::uint64_t gpus_of_all(const Demand& demand) {
   return std::uint64_t{demand.number} * demand.unit_nodes * demand.unit_per_node * demand.gpus;
 }
 
-/// What a node has at most where the role may stand.
+/// The largest number of GPUs of a node that the role can use.
 std::uint32_t most_gpus(const Demand& demand, const Plan& plan) {
   if (plan.pools.empty()) return plan.node.gpus;
   std::uint32_t most = 0;
@@ -82,7 +82,7 @@ std::uint32_t most_gpus(const Demand& demand, const Plan& plan) {
   return most;
 }
 
-/// "train", "[train, rollout]": those on whose nodes so many processes fit; empty for none.
+/// "train", "[train, rollout]": the pools whose nodes have room for that many processes; empty for none.
 std::string pools_with_room(const Demand& demand, const Plan& plan) {
   std::vector<std::string> names;
   for (const auto& pool : plan.pools) {
@@ -91,7 +91,7 @@ std::string pools_with_room(const Demand& demand, const Plan& plan) {
   return names.size() > 1 ? fmt::format("[{}]", text::join(names, ", ")) : text::join(names, "");
 }
 
-/// There is a pool where both may stand.
+/// Whether there is a pool that both can use.
 bool may_meet(const Demand& a, const Demand& b) {
   return a.pools.empty() || b.pools.empty() || std::ranges::find_first_of(a.pools, b.pools) != a.pools.end();
 }
@@ -109,7 +109,7 @@ std::vector<Demand> demands_of(const config::Experiment& experiment) {
         std::ranges::find_if(experiment.roles, [&](const auto& r) { return r.name.value == name; });
     return static_cast<std::size_t>(found - experiment.roles.begin());
   };
-  // A role is on borrowed nodes only where it says so.
+  // A role uses borrowed nodes only if it names their pool.
   std::vector<std::size_t> own_pools;
   for (std::size_t i = 0; i < experiment.pools.size(); ++i)
     if (!experiment.pools[i].elastic) own_pools.push_back(i);
@@ -161,11 +161,11 @@ void report_misfit(const Misfit& misfit, const std::vector<Demand>& wanted,
                                   : may_meet(demand, wanted[i]);
     if (i == misfit.demand || wanted[i].gpus == 0 || !concerned) continue;
     error.notes.push_back(
-        {fmt::format("role '{}' takes {}{}", wanted[i].name, text::count(gpus_of_all(wanted[i]), "GPU"),
+        {fmt::format("role '{}' uses {}{}", wanted[i].name, text::count(gpus_of_all(wanted[i]), "GPU"),
                      wanted[i].spread == Demand::Spread::per_node ? " on each node" : ""),
          experiment.roles[i].name.span});
   }
-  if (demand.gpus > 1) error.notes.push_back({"a process never spans two nodes", {}});
+  if (demand.gpus > 1) error.notes.push_back({"a process cannot span two nodes", {}});
   std::vector<std::string> ways;
   const auto key = per_node ? "per_node" : "count";
   if (misfit.fit > 0) ways.push_back(fmt::format("--set roles.{}.{}={}", demand.name, key, misfit.fit));
@@ -173,16 +173,16 @@ void report_misfit(const Misfit& misfit, const std::vector<Demand>& wanted,
     ways.push_back(more_nodes(demand, plan, *misfit.on_nodes));
   if (const auto own = most_gpus(demand, plan); !role.replica && role.kind == RoleKind::engine && own > 0 &&
                                                 demand.gpus > own && demand.gpus % own == 0)
-    ways.push_back(fmt::format("write `replica: {{nodes: {}}}` and `gpus: {}`: an engine over several nodes",
+    ways.push_back(fmt::format("write `replica: {{nodes: {}}}` and `gpus: {}` for an engine on several nodes",
                                demand.gpus / own, own));
   if (const auto pools = pools_with_room(demand, plan); per_node && demand.pools.empty() && !pools.empty())
-    ways.push_back(fmt::format("write `pool: {}`: its nodes have so many GPUs", pools));
+    ways.push_back(fmt::format("write `pool: {}`, whose nodes have enough GPUs", pools));
   error.hint = text::join(ways, ", or ");
 }
 
 void check_gpu_memory(const std::vector<Demand>& wanted, const Placement& placement,
                       const config::Experiment& experiment, Diagnostics& diagnostics) {
-  // Decimal shares have no exact sum.
+  // Sums of decimal shares are not exact.
   constexpr double kAll = 1 + 1e-9;
   std::map<std::pair<std::uint32_t, std::uint16_t>, std::vector<std::size_t>> on;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
@@ -207,14 +207,14 @@ void check_gpu_memory(const std::vector<Demand>& wanted, const Placement& placem
       if (sum <= kAll || !said.insert(together).second) continue;
       auto& error =
           diagnostics.error("plan.gpu-memory", experiment.roles[together.back()].gpu_memory->span,
-                            fmt::format("the roles on GPU {} of node {} are to use {:g} times its memory: {}",
+                            fmt::format("the roles on GPU {} of node {} request {:g} times its memory: {}",
                                         place.second, place.first, sum, text::join(shares, ", ")));
       for (const auto i : together) {
         if (i != together.back())
           error.notes.push_back({fmt::format("the share of '{}' is here", wanted[i].name),
                                  experiment.roles[i].gpu_memory->span});
       }
-      error.hint = "the shares of roles that are on one GPU at once add up to 1 at most";
+      error.hint = "the shares of roles that use one GPU at the same time must add up to at most 1";
     }
   }
 }

@@ -41,30 +41,30 @@ bool DirectiveMerger::check_name(const config::Text& name) {
   const auto owned = std::ranges::find(syntax_.owned, name.value, &OwnedOption::name);
   if (owned != syntax_.owned.end()) {
     return refuse("owned", name.span,
-                  fmt::format("'{}' is set by nlaunch and cannot be given here", name.value),
+                  fmt::format("'{}' is set by nlaunch and cannot be set here", name.value),
                   std::string(owned->instead));
   }
   if (is_option_name(name.value)) return true;
-  return refuse("option", name.span, fmt::format("'{}' is no option of {}", name.value, syntax_.command),
-                fmt::format("the long name without its dashes: {}", syntax_.examples));
+  return refuse("option", name.span, fmt::format("'{}' is not an option of {}", name.value, syntax_.command),
+                fmt::format("write the long name without dashes: {}", syntax_.examples));
 }
 
 bool DirectiveMerger::check_value(const std::string& name, const std::string& value, const SourceSpan& span) {
-  if (value.empty()) {  // an option without its argument would take the next directive for one
+  if (value.empty()) {  // an option without its argument would consume the next directive
     return refuse("value", span, "a directive needs a value",
-                  "`true` makes a flag; a line that is not wanted is left out");
+                  "`true` makes a flag; leave out the key to omit the line");
   }
   if (text::printable(value) != value) {
-    return refuse("value", span, fmt::format("'{}' cannot stand in {}", value, syntax_.line),
-                  "line breaks and other control characters, and what is not UTF-8, are not allowed there");
+    return refuse("value", span, fmt::format("'{}' is not allowed in {}", value, syntax_.line),
+                  "remove line breaks, other control characters and invalid UTF-8");
   }
   if (value.find_first_of(syntax_.forbidden) != std::string::npos) {
     return refuse("value", span, fmt::format("'{}' {}", value, syntax_.why_forbidden),
                   std::string(syntax_.hint_forbidden));
   }
   if (value != "true" || !needs_value(syntax_, name)) return true;
-  return refuse("value", span, fmt::format("'{}' needs a value, and `true` would make it a flag", name),
-                fmt::format("`{0}: VALUE`; `{0}: false` takes it away", name));
+  return refuse("value", span, fmt::format("'{}' needs a value; `true` would make it a flag", name),
+                fmt::format("write `{0}: VALUE`; `{0}: false` removes it", name));
 }
 
 bool DirectiveMerger::refuse(std::string_view id, const SourceSpan& span, std::string message,

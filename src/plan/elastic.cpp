@@ -12,9 +12,11 @@
 namespace nlaunch::plan {
 namespace {
 
-constexpr const char* kOwnNodes = "give the role a pool with `nodes`, whose nodes are of the run's own job";
+constexpr const char* kOwnNodes =
+    "put the role in a pool with `nodes`, whose nodes belong to the run's own job";
 
-/// Replicas of a role that are there with the fewest nodes with which the run begins, whichever come.
+/// The number of replicas of a role on the fewest nodes with which the run can start, whichever nodes those
+/// are.
 std::size_t replicas_at_first(const Plan& plan, std::uint32_t role) {
   std::size_t at_first = 0;
   for (const auto& process : plan.processes) {
@@ -25,7 +27,7 @@ std::size_t replicas_at_first(const Plan& plan, std::uint32_t role) {
     if (!pool.elastic) continue;
     std::vector<std::size_t> by_node;
     for (const auto& node : processes_by_node(plan, pool)) {
-      if (node.empty()) continue;  // nobody asks for it
+      if (node.empty()) continue;  // such a node is not requested
       by_node.push_back(static_cast<std::size_t>(std::ranges::count_if(node, [&](std::uint32_t process) {
         const auto& one = plan.processes[process];
         return one.role == role && in_replica(plan.roles[role], one).rank == 0;
@@ -38,7 +40,7 @@ std::size_t replicas_at_first(const Plan& plan, std::uint32_t role) {
   return at_first;
 }
 
-/// Why this role cannot be on nodes that come and go, and what to write instead; empty: it can.
+/// Why this role cannot use nodes that join and leave, and what to write instead; empty: it can.
 struct Reason {
   std::string why;
   std::string hint;
@@ -46,38 +48,40 @@ struct Reason {
 Reason reason_against(const Plan& plan, std::uint32_t index) {
   const auto& role = plan.roles[index];
   if (role.ends_run || role.kind == RoleKind::learner)
-    return {fmt::format("the run cannot go on without role '{}'", role.name), kOwnNodes};
+    return {fmt::format("the run cannot continue without role '{}'", role.name), kOwnNodes};
   if (role.ready.exited)
-    return {fmt::format("role '{}' is a task, which others wait for", role.name), kOwnNodes};
+    return {fmt::format("role '{}' is a task that other roles wait for", role.name), kOwnNodes};
   if (role.rendezvous != Rendezvous::none)
-    return {fmt::format("the processes of role '{}' have one communicator, which ends with each of them",
-                        role.name),
-            kOwnNodes};
+    return {
+        fmt::format("the processes of role '{}' share one communicator, which fails when one of them ends",
+                    role.name),
+        kOwnNodes};
   if (!role.spawned_by.empty())
     return {fmt::format("the processes of role '{}' are started by another role, on nodes that it knows",
                         role.name),
             kOwnNodes};
   if (role.replica && role.replica->nodes > 1)
-    return {fmt::format("a replica of role '{}' is on {} nodes, and each borrowed node comes by itself",
+    return {fmt::format("a replica of role '{}' spans {} nodes, while each borrowed node joins separately",
                         role.name, role.replica->nodes),
             kOwnNodes};
   if (role.keep_together && role.keep_together->within != Closeness::node)
-    return {fmt::format("role '{}' is to be kept together, and nobody knows where a borrowed node will be",
-                        role.name),
-            "remove 'keep_together', or " + std::string(kOwnNodes)};
+    return {
+        fmt::format("role '{}' must be kept together, which cannot be ensured for borrowed nodes", role.name),
+        "remove 'keep_together', or " + std::string(kOwnNodes)};
   if (!role.tolerate)
-    return {fmt::format("role '{}' does not tolerate that one of its processes is lost", role.name),
-            "write tolerate: {min: N}, the fewest with which the run goes on; 0 where it waits for the next"};
+    return {fmt::format("role '{}' does not tolerate the loss of a process", role.name),
+            "write tolerate: {min: N}, the fewest with which the run continues; with 0 it waits for the next "
+            "one"};
   for (const auto& sync : plan.weight_syncs) {
     const bool is_in = std::ranges::any_of(sync_members(plan, sync), [&](const Member& member) {
       const auto& process = plan.processes[member.process];
       return process.role == index && plan.is_borrowed(process.node);
     });
     if (is_in)
-      return {fmt::format("the weight sync over {} has all of role '{}' as its ranks from the beginning",
+      return {fmt::format("the weight sync over {} includes all of role '{}' as ranks from the start",
                           name_of(sync.backend), role.name),
-              "write weight_sync: {backend: disk}, or {backend: none} where the trainer makes its groups "
-              "itself as engines come"};
+              "write weight_sync: {backend: disk}, or {backend: none} if the trainer creates its groups "
+              "itself as engines join"};
   }
   return {};
 }
@@ -103,17 +107,17 @@ void check_pools(const config::Experiment& experiment, const Plan& plan, Diagnos
     if (!scheduler.lends) {
       diagnostics
           .error("plan.elastic", elastic->span,
-                 fmt::format("the nodes of the elastic pool '{}' are small jobs of Slurm, and site '{}' {}",
+                 fmt::format("the nodes of the elastic pool '{}' are small Slurm jobs, but site '{}' {}",
                              pool.name, plan.site,
                              scheduler.this_machine ? std::string("is one machine")
-                                                    : fmt::format("is reached through {}", scheduler.title)))
-          .hint = "write nodes: N, or name another --site (`nlaunch sites` lists them)";
+                                                    : fmt::format("uses {}", scheduler.title)))
+          .hint = "write nodes: N, or choose another --site (`nlaunch sites` lists them)";
     } else if (pool.node.count < elastic->min.value) {
       diagnostics
           .error("plan.elastic", elastic->min.span,
-                 fmt::format("the pool '{}' has {}, and {} are to be there before the run goes on", pool.name,
+                 fmt::format("pool '{}' has {}, but its min is {}", pool.name,
                              text::count(pool.node.count, "node"), elastic->min.value))
-          .hint = "a larger --nodes, or a smaller min";
+          .hint = "use a larger --nodes or a smaller min";
     }
   }
   const bool all = !plan.pools.empty() &&
@@ -121,8 +125,8 @@ void check_pools(const config::Experiment& experiment, const Plan& plan, Diagnos
   if (all)
     diagnostics
         .error("plan.elastic", experiment.pools.front().elastic->span,
-               "all pools are elastic, and the run's own job has no node")
-        .hint = "a pool with `nodes: 1` at least: for the learners, and for nlaunch itself";
+               "all pools are elastic, so the run's own job has no node")
+        .hint = "add a pool with at least `nodes: 1` for the learners and for nlaunch itself";
 }
 
 void check_elastic(const config::Experiment& experiment, const Plan& plan, Diagnostics& diagnostics) {
@@ -133,7 +137,7 @@ void check_elastic(const config::Experiment& experiment, const Plan& plan, Diagn
     if (auto [why, hint] = reason_against(plan, i); !why.empty()) {
       diagnostics
           .error("plan.elastic", pool->span,
-                 fmt::format("{}, and the nodes of the elastic pool '{}' come and go", why, pool->value))
+                 fmt::format("{}, but the nodes of the elastic pool '{}' come and go", why, pool->value))
           .hint = std::move(hint);
       continue;
     }
@@ -141,9 +145,9 @@ void check_elastic(const config::Experiment& experiment, const Plan& plan, Diagn
     if (at_first >= *role.tolerate) continue;
     diagnostics
         .error("plan.elastic", experiment.roles[i].tolerate_span,
-               fmt::format("{} of role '{}' have to be left, and the run begins with {}", *role.tolerate,
+               fmt::format("{} of role '{}' must remain, but the run starts with {}", *role.tolerate,
                            role.name, at_first))
-        .hint = fmt::format("a smaller number here, or a larger `elastic.min` of the pool '{}'", pool->value);
+        .hint = fmt::format("use a smaller number here, or a larger `elastic.min` of pool '{}'", pool->value);
   }
 }
 

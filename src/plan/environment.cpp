@@ -10,7 +10,7 @@
 namespace nlaunch::plan {
 namespace {
 
-// Frameworks would take the agent's own values for theirs, and a login shell's leftovers for settings.
+// Frameworks would treat the agent's own values as theirs, and leftovers of a login shell as settings.
 constexpr std::array<std::string_view, 15> kOwnedPrefixes{
     "NCCL_",  "FI_",    "OFI_NCCL_", "TORCH_NCCL_", "TORCHELASTIC_", "GLOO_",       "VLLM_",       "MASTER_",
     "LOCAL_", "GROUP_", "PMI",       "PMIX",        "SLURM_NTASKS",  "SLURM_STEP_", "NLAUNCH_ROLE"};
@@ -103,7 +103,7 @@ std::vector<Step> explain(const std::string& name, const Environment& inherited,
   for (const auto& op : operations) {
     if (op.name != name) continue;
     auto applied = applies(op.when, facts);
-    if (op.kind == EnvOp::Kind::fallback && value()) applied = no("it is set already");
+    if (op.kind == EnvOp::Kind::fallback && value()) applied = no("it is already set");
     if (applied.answer == Applicability::Answer::yes) perform(current, op);
     steps.push_back({op, std::move(applied), value()});
   }

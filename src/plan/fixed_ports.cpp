@@ -14,14 +14,13 @@
 namespace nlaunch::plan {
 namespace {
 
-constexpr const char* kInstead =
-    "`ports: [http]` with ${self.ports.http} gives each process a port of its own";
+constexpr const char* kInstead = "`ports: [http]` with ${self.ports.http} gives each process its own port";
 
 struct FixedPort {
   std::uint32_t role = 0;
   int number = 0;
   SourceSpan span;
-  bool is_checked = false;  ///< the readiness check asks on it
+  bool is_checked = false;  ///< the readiness check uses it
 };
 
 std::optional<int> port_in(std::string_view text) {
@@ -31,7 +30,7 @@ std::optional<int> port_in(std::string_view text) {
   return whole && number > 0 && number < 65536 ? std::optional(number) : std::nullopt;
 }
 
-/// Of the process's own node: a check of another one's is no port of the role.
+/// On the process's own node: a check of another node's port says nothing about the role's ports.
 bool is_own(std::string_view host) {
   return host == "localhost" || host.starts_with("127.") || host == "::1" || host == "0.0.0.0";
 }
@@ -56,7 +55,7 @@ std::optional<int> port_of_words(const std::vector<std::string>& words, std::siz
   return word == kOption && at + 1 < words.size() ? port_in(words[at + 1]) : std::nullopt;
 }
 
-/// The words of a command with a port, by their index.
+/// The words of a command that contain a port, by index.
 std::map<std::uint16_t, std::size_t> ports_in_command(const Role& role) {
   std::map<std::uint16_t, std::size_t> found;
   for (std::size_t at = 0; at < role.command.size(); ++at) {
@@ -74,7 +73,7 @@ std::vector<FixedPort> fixed_ports(const config::Experiment& experiment, const P
     if (const auto number = port_of_check(role.ready); number && written.ready) {
       found.push_back({i, *number, written.ready->span, true});
     } else if (role.kind != RoleKind::learner) {
-      // A launcher's words stand before those that are written.
+      // A launcher's words come before those of the command.
       const auto before = role.command.size() - std::min(role.command.size(), written.command.size());
       for (const auto& [port, at] : ports_in_command(role))
         if (at >= before) found.push_back({i, port, written.command[at - before].span, false});
@@ -92,7 +91,7 @@ std::map<std::uint32_t, std::vector<std::string>> by_node(const Plan& plan, std:
   return names;
 }
 
-/// "engine.0 and engine.1 on node 0": the first node where two have it; empty where there is none.
+/// "engine.0 and engine.1 on node 0": the first node on which two use it; empty if there is none.
 std::string who_shares(const Plan& plan, const FixedPort& a, const FixedPort& b) {
   const auto others = by_node(plan, b.role);
   for (auto [node, names] : by_node(plan, a.role)) {
@@ -132,10 +131,11 @@ void check_fixed_ports(const config::Experiment& experiment, Plan& plan, Diagnos
       const auto who = who_shares(plan, *a, *b);
       if (who.empty()) continue;
       if (a->is_checked && b->is_checked) {
-        diagnostics.error("plan.port", b->span, fmt::format("{} are asked on one port, {}", who, b->number))
+        diagnostics
+            .error("plan.port", b->span, fmt::format("{} are checked on the same port, {}", who, b->number))
             .hint = kInstead;
       } else {
-        plan.warnings.push_back(fmt::format("{} have one port, {}: {}", who, b->number, kInstead));
+        plan.warnings.push_back(fmt::format("{} use the same port, {}: {}", who, b->number, kInstead));
       }
     }
   }

@@ -8,19 +8,20 @@
 
 namespace nlaunch::plan {
 
-/// Processes that share a node and have one port by its number: of their readiness check, which then asks one
-/// process for the other (an error), or of `--port N` in the command of an engine or a service (a warning of
-/// the plan). Roles of the plan and of the experiment stand in the same order, and the processes have been
-/// placed.
+/// Processes that share a node and use the same fixed port: in their readiness check, which would then check
+/// one process instead of the other (an error), or in `--port N` in the command of an engine or a service (a
+/// warning of the plan). The roles of the plan and of the experiment must be in the same order, and the
+/// processes must be placed.
 void check_fixed_ports(const config::Experiment& experiment, Plan& plan, Diagnostics& diagnostics);
 
-/// A port by number on which a process of the role listens.
+/// A fixed port on which a process of the role listens.
 struct FixedPortOf {
   std::uint16_t number = 0;
-  bool sure = false;  ///< an engine's; what another program is told may be a port that it connects to
+  bool sure =
+      false;  ///< true for engines; in other commands, the port can be one that the program connects to
 };
-/// By the readiness check, and by `--port N` in the command. None of a learner, whose may be another role's,
-/// and none of a role in a container: it may have a network of its own.
+/// From the readiness check, and from `--port N` in the command. None for a learner, whose port can be
+/// another role's, and none for a role in a container, which can have its own network.
 std::vector<FixedPortOf> fixed_ports_of(const Role& role);
 
 }  // namespace nlaunch::plan

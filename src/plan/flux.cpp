@@ -9,8 +9,8 @@
 namespace nlaunch::plan {
 namespace {
 
-constexpr std::string_view kWholeNodes = "a job has whole nodes: `nodes:` of the experiment, or --nodes";
-constexpr std::string_view kEnvironment = "the environment of a process is the plan's business: `env:`";
+constexpr std::string_view kWholeNodes = "a job has whole nodes: use `nodes:` in the experiment, or --nodes";
+constexpr std::string_view kEnvironment = "the plan sets the environment of each process: use `env:`";
 constexpr std::array kFluxOwned{
     OwnedOption{"nodes", kWholeNodes},
     OwnedOption{"nslots", kWholeNodes},
@@ -21,13 +21,13 @@ constexpr std::array kFluxOwned{
     OwnedOption{"env-remove", kEnvironment},
     OwnedOption{"env-file", kEnvironment},
     OwnedOption{"cwd", "`workdir:`"},
-    OwnedOption{"input", "nlaunch reads nothing"},
-    OwnedOption{"wrap", "the script is nlaunch's"},
-    OwnedOption{"quiet", "nlaunch reads the answer itself"},
+    OwnedOption{"input", "nlaunch reads no input"},
+    OwnedOption{"wrap", "nlaunch writes the script"},
+    OwnedOption{"quiet", "nlaunch reads the output itself"},
     OwnedOption{"dry-run", "`nlaunch render` shows the script"},
 };
 
-/// flux-batch(1) of 0.88.
+/// From flux-batch(1) 0.88.
 constexpr std::string_view kFluxWithValue =
     "queue bank time-limit job-name flags output error conf broker-opts dump urgency setopt setattr add-file "
     "begin-time signal requires dependency rlimit";
@@ -41,16 +41,16 @@ constexpr DirectiveSyntax kFluxBatch{.scheduler = "flux",
                                      .with_value = kFluxWithValue,
                                      .without_value = kFluxFlags,
                                      .forbidden = "'\"\\",
-                                     .why_forbidden = "cannot stand in a #flux: line",
-                                     .hint_forbidden = "quotes and backslashes are not allowed there"};
+                                     .why_forbidden = "is not allowed in a #flux: line",
+                                     .hint_forbidden = "remove quotes and backslashes"};
 
-/// Keys of a profile that would do nothing here.
+/// Keys of a profile that would have no effect here.
 void refuse_keys_of_others(const config::Site& site, Diagnostics& diagnostics) {
   const auto refuse = [&](std::string_view key, const SourceSpan& span) {
     diagnostics
         .error("plan.flux-key", span,
-               fmt::format("'scheduler.{}' is for Slurm, and the scheduler is flux", key))
-        .hint = "leave it out";
+               fmt::format("'scheduler.{}' is for Slurm, but the scheduler is flux", key))
+        .hint = "remove it";
   };
   if (!site.srun.empty()) refuse("srun", site.srun.front().span);
   if (site.template_file) refuse("template", site.template_file->span);

@@ -16,13 +16,14 @@ void add_members(Group& group, const Plan& plan, std::uint32_t process) {
   for (const auto gpu : plan.processes[process].gpus) group.members.push_back({process, gpu});
 }
 
-/// For each GPU of a node that several processes have, one after the other, who stands for it: a communicator
-/// has a GPU once. What trains comes before what generates, and what starts last before the rest.
+/// For each GPU of a node that several processes use in turn, the process that represents it: a communicator
+/// can use a GPU only once. Roles that train come before roles that generate, and roles that start last
+/// before the others.
 std::map<std::pair<std::uint32_t, std::uint16_t>, std::uint32_t> owners(const Plan& plan) {
   const auto stage = [&](std::uint32_t role) {
     const auto found = std::ranges::find_if(
         plan.stages, [&](const auto& roles) { return std::ranges::find(roles, role) != roles.end(); });
-    return found - plan.stages.begin();  // what others spawn is in none: it is there to the end
+    return found - plan.stages.begin();  // spawned roles are in no stage: they stay until the end
   };
   const auto before = [&](std::uint32_t a, std::uint32_t b) {
     const auto& one = plan.processes[a];
@@ -52,7 +53,7 @@ Group world(const Plan& plan) {
   return group;
 }
 
-/// Learner 0 with its first GPU, and then all engines that get their weights over the network.
+/// Learner 0 with its first GPU, then all engines that get their weights over the network.
 std::vector<Member> usual_sync_members(const Plan& plan) {
   const auto owner_of = owners(plan);
   const auto learner = std::ranges::find_if(plan.processes, [&](const Process& process) {
@@ -102,7 +103,7 @@ std::vector<Group> make_groups(const Plan& plan) {
     if (const auto backend = communicator_of(sync.backend))
       groups.push_back({group_name(sync), GroupKind::weight_sync, *backend, sync_members(plan, sync)});
   }
-  // Nobody can try what is not there yet.
+  // What does not exist yet cannot be tested.
   const auto is_borrowed = [&](const Member& member) {
     return plan.is_borrowed(plan.processes[member.process].node);
   };
@@ -133,7 +134,7 @@ Gpus gpus_of(const Plan& plan, std::size_t role) {
   return gpus;
 }
 
-/// Some of their processes are on one GPU, at once.
+/// Whether some of their processes use one GPU at the same time.
 bool meet_on_a_gpu(const Plan& plan, std::size_t a, std::size_t b) {
   if (!share_gpus(plan.roles[a], plan.roles[b])) return false;
   const auto of_a = gpus_of(plan, a);
@@ -156,15 +157,15 @@ bool is_in_weight_sync(const Plan& plan, std::size_t role) {
 
 namespace {
 
-/// Processes, which stand by role and index.
+/// Processes, sorted by role and index.
 struct Range {
   std::size_t first = 0;
   std::size_t count = 0;
   bool whole_role = false;
 };
 
-/// Those that a name stands for: "engine", "engine.2", with replicas all of the third, "engine.2.1". None for
-/// a name of nobody.
+/// The processes that a name means: "engine", "engine.2", with replicas all of the third, "engine.2.1". None
+/// for an unknown name.
 Range named(const Plan& plan, std::string_view name) {
   const auto parts = text::split(name, '.');
   const auto role = std::ranges::find(plan.roles, parts.front(), &Role::name);
@@ -194,7 +195,7 @@ std::vector<Member> sync_members(const Plan& plan, std::string_view entry) {
   const auto range = named(plan, entry);
   for (std::size_t i = 0; i < range.count; ++i)
     add_members(group, plan, static_cast<std::uint32_t>(range.first + i));
-  // Of a learner that is named by itself, its first GPU.
+  // For a learner that is named individually, its first GPU.
   const bool one = range.count > 0 && !range.whole_role;
   if (one && plan.role_of(plan.processes[range.first]).kind == RoleKind::learner && group.members.size() > 1)
     group.members.resize(1);
@@ -215,7 +216,7 @@ std::vector<Member> sync_members(const Plan& plan, const WeightSync& sync) {
 std::uint32_t weight_sync_size(const Plan& plan, const WeightSync& sync) {
   if (!communicator_of(sync.backend) && sync.backend != SyncBackend::nixl) return 0;
   if (!sync.order.empty()) return static_cast<std::uint32_t>(sync_members(plan, sync).size());
-  // A learner without a GPU is in it as well.
+  // A learner without a GPU is a member, too.
   std::uint32_t engines = 0;
   bool learner = false;
   for (std::size_t i = 0; i < plan.roles.size(); ++i) {

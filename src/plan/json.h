@@ -7,11 +7,11 @@
 
 namespace nlaunch::plan {
 
-/// The whole plan. Values of variables whose names look like secrets are left out ("masked": true).
+/// The whole plan. Values of variables whose names look like secrets are omitted ("masked": true).
 nlohmann::ordered_json to_json(const Plan& plan);
 
-/// The plan in a text made from `to_json`. A damaged or foreign text is a failure that says where.
-/// `name` is what the text is called in messages.
+/// Reads a plan from text that `to_json` wrote. Damaged or other text is a failure that gives the position.
+/// `name` is the name of the text in messages.
 Result<Plan> from_json(const std::string& text, const std::string& name);
 
 }  // namespace nlaunch::plan

@@ -7,7 +7,7 @@
 namespace nlaunch::plan {
 namespace {
 
-/// Whether two demands may have a GPU at once.
+/// Whether two demands can use a GPU at the same time.
 bool share(const std::vector<Demand>& demands, std::size_t a, std::size_t b) {
   const auto& partners_of_a = demands[a].shares_with;
   const auto& partners_of_b = demands[b].shares_with;
@@ -16,7 +16,7 @@ bool share(const std::vector<Demand>& demands, std::size_t a, std::size_t b) {
          std::ranges::find_first_of(partners_of_a, partners_of_b) != partners_of_a.end();
 }
 
-/// Who has which GPU of each node.
+/// Which demands use each GPU of each node.
 class Board {
  public:
   Board(const std::vector<Demand>& demands, const std::vector<NodeRange>& pools) : demands_(demands) {
@@ -35,7 +35,8 @@ class Board {
         std::ranges::count_if(used_[node], [&](const Uses& uses) { return is_free(uses, demand); }));
   }
 
-  /// Of those that are free, which are enough, those with the fewest others at once, the lowest first.
+  /// Of the GPUs that are free, as many as needed: those with the fewest other users at the same time, lowest
+  /// number first.
   Placed take(std::uint32_t node, std::size_t demand) {
     std::vector<std::pair<std::ptrdiff_t, std::uint16_t>> free;
     for (std::uint16_t gpu = 0; gpu < used_[node].size(); ++gpu) {
@@ -106,8 +107,8 @@ class Placer {
   }
 
  private:
-  /// Whom others avoid comes first, then who spawns others, then the rest; `per_node` before `count` in each.
-  /// But whom a demand needs comes before it.
+  /// Roles that others avoid come first, then roles that spawn others, then the rest; within each, `per_node`
+  /// before `count`. But a demand comes after those that it needs.
   [[nodiscard]] std::vector<std::size_t> order() const {
     std::vector<int> turn(demands_.size(), 2);
     for (const auto& demand : demands_) {
@@ -176,7 +177,7 @@ class Placer {
     const auto& demand = demands_[i];
     const auto allowed = allowed_nodes(i);
     std::uint32_t first = 0;
-    // A unit that comes later is on the node of the first, which has room for all.
+    // A later unit is on the node of the first, which has room for all.
     const auto here = demand.on_one_node ? demand.number : 1;
     for (std::uint32_t k = 0; k < demand.number; ++k) {
       const auto nodes = nodes_for_unit(i, allowed, first, k == 0 ? here : 1);
@@ -192,7 +193,7 @@ class Placer {
     }
   }
 
-  /// The first nodes of one pool with room for so many units, from `node` on; empty where there are none.
+  /// The first nodes of one pool with room for that many units, from `node` on; empty if there are none.
   [[nodiscard]] std::vector<std::uint32_t> nodes_for_unit(std::size_t i, const std::vector<bool>& allowed,
                                                           std::uint32_t node, std::uint32_t units) const {
     const auto& demand = demands_[i];
@@ -206,7 +207,7 @@ class Placer {
     return nodes;
   }
 
-  /// What shares with a role that does not fit itself is not spoken of.
+  /// A role that shares with a role that does not fit is not reported.
   void note_misfit(std::size_t i, std::uint32_t fit) {
     const auto& partners = demands_[i].shares_with;
     if (std::ranges::find_first_of(result_.misfits, partners, {}, &Misfit::demand) != result_.misfits.end())
@@ -228,7 +229,7 @@ bool fits(const std::vector<Demand>& demands, std::vector<NodeRange> pools, std:
   return Placer(demands, pools).run().misfits.empty();
 }
 
-/// The fewest nodes of `pool`, more than it has, with which everything fits.
+/// The smallest number of nodes of `pool`, more than it has, with which everything fits.
 std::optional<std::uint32_t> fewest_nodes(const std::vector<Demand>& demands,
                                           const std::vector<NodeRange>& pools, std::size_t pool) {
   constexpr std::uint32_t kMostNodes = 1U << 16U;
@@ -246,7 +247,7 @@ std::optional<std::uint32_t> fewest_nodes(const std::vector<Demand>& demands,
   return enough;
 }
 
-/// The last one where it may stand.
+/// The last pool that it can use.
 std::size_t last_pool(const Demand& demand, std::size_t pools) {
   return demand.pools.empty() ? pools - 1 : std::ranges::max(demand.pools);
 }

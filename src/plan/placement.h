@@ -6,38 +6,38 @@
 
 #include "plan/plan.h"
 
-/// Which process on which node with which GPUs: a pure function of what the roles ask for.
+/// Which process runs on which node with which GPUs: a pure function of what the roles request.
 namespace nlaunch::plan {
 
-/// What one role asks for.
+/// What one role requests.
 struct Demand {
   enum class Spread {
-    count,     ///< so many units in the whole job, packed onto the first nodes with room
-    per_node,  ///< so many on each node
+    count,     ///< number of units in the whole job, packed onto the first nodes with room
+    per_node,  ///< number of units on each node
   };
   std::string name;
   Spread spread = Spread::count;
   std::uint32_t number = 1;
   std::uint32_t gpus = 0;
-  std::optional<std::size_t> except;  ///< demand whose nodes are left out (of `per_node`)
-  std::vector<std::size_t> spawners;  ///< demands on whose nodes alone it may stand; empty: anywhere
+  std::optional<std::size_t> except;  ///< for `per_node`: the demand whose nodes are left out
+  std::vector<std::size_t> spawners;  ///< demands whose nodes it must use; empty: any node
   std::vector<std::size_t>
-      shares_with{};  ///< demands on whose GPUs alone it stands, beside them; empty: its own
-  /// The stages in which it has its GPUs: a role that has ended before the next stage begins leaves them to
-  /// what comes later.
+      shares_with{};  ///< demands whose GPUs it must use together with them; empty: its own GPUs
+  /// The stages in which it holds its GPUs: a role that has exited before the next stage starts frees them
+  /// for later roles.
   std::uint32_t first_stage = 0;
   std::uint32_t last_stage = UINT32_MAX;
-  /// Of `count`: each unit has so many processes on each of so many nodes, all of one pool.
+  /// For `count`: each unit has this many processes on each of this many nodes, all of one pool.
   std::uint32_t unit_nodes = 1;
   std::uint32_t unit_per_node = 1;
-  std::vector<std::size_t> pools{};  ///< on whose nodes alone it may stand; empty: anywhere
-  bool on_one_node = false;          ///< of `count` with units of one process: all are on one node, or none
+  std::vector<std::size_t> pools{};  ///< pools whose nodes it must use; empty: any
+  bool on_one_node = false;          ///< for `count` with units of one process: all on one node, or none
 };
 
-/// Nodes that are alike. The nodes of the first come first.
+/// Nodes of the same kind. The nodes of the first pool come first.
 struct NodeRange {
   std::uint32_t nodes = 0;
-  std::uint32_t gpus = 0;  ///< on each
+  std::uint32_t gpus = 0;  ///< per node
 };
 
 struct Placed {
@@ -48,34 +48,35 @@ struct Placed {
 /// A role that does not fit.
 struct Misfit {
   std::size_t demand = 0;
-  std::uint32_t fit = 0;   ///< so many of its units fit (on each node, for `per_node`)
-  std::uint32_t idle = 0;  ///< GPUs that would stay idle with those, where it may stand
-  /// The fewest nodes of the last pool where it may stand with which everything would fit; nothing: there is
-  /// no such number.
+  std::uint32_t fit = 0;   ///< number of its units that fit (on each node, for `per_node`)
+  std::uint32_t idle = 0;  ///< GPUs that would stay idle with those, on the nodes that it can use
+  /// The smallest number of nodes of the last pool it can use with which everything would fit; nothing: no
+  /// number is enough.
   std::optional<std::uint32_t> on_nodes;
 };
 
 struct Placement {
-  std::vector<std::vector<Placed>> by_demand;  ///< in order of index, so that ranks follow nodes
+  std::vector<std::vector<Placed>> by_demand;  ///< sorted by index, so that ranks follow nodes
   std::vector<GpuRef> idle;
   std::vector<Misfit> misfits;
 };
 
-/// Two processes have the same GPU only in different stages, or where one shares the other's, or both share
-/// those of a third. Roles `per_node` come first, then `count` roles in file order, but whom a role needs
-/// comes before it. Each process is on the first node with enough free GPUs, and each unit on the first of
-/// those: a process never spans two nodes.
+/// Two processes use the same GPU only in different stages, or if one shares the other's GPUs, or both share
+/// those of a third. Roles with `per_node` come first, then roles with `count` in file order, but a role
+/// comes after those that it depends on. Each process goes to the first node with enough free GPUs, and uses
+/// the first free ones: a process cannot span two nodes.
 Placement place(const std::vector<Demand>& demands, const std::vector<NodeRange>& pools);
-/// Where all nodes are alike.
+/// For nodes of one kind.
 Placement place(const std::vector<Demand>& demands, std::uint32_t nodes, std::uint32_t gpus_per_node);
 
-/// Whether it may stand on nodes of this pool.
+/// Whether it can use nodes of this pool.
 bool may_stand_in(const Demand& demand, std::size_t pool);
 
-/// Whether there is a stage in which both have their GPUs.
+/// Whether there is a stage in which both hold their GPUs.
 bool are_at_once(const Demand& a, const Demand& b);
 
-/// GPUs that one node needs for all demands in this pool: what `place` would use on a single node.
+/// The number of GPUs that one node needs for all demands in this pool: what `place` would use on a single
+/// node.
 std::uint32_t gpus_on_one_node(const std::vector<Demand>& demands, std::size_t pool = 0);
 
 }  // namespace nlaunch::plan

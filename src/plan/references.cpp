@@ -19,26 +19,27 @@ namespace {
 
 using config::Text;
 
-/// A name as it is looked up in a plan: "role.NAME.addrs" has `rest` "NAME.addrs", and `role` is NAME's.
+/// A name as it is looked up in a plan: "role.NAME.addrs" has `rest` "NAME.addrs", and `role` is the role
+/// NAME.
 struct AtPlan {
   const PlanNames& names;
   std::string_view rest;               ///< after the family
-  const config::Role* role = nullptr;  ///< whose text it is, of `self`; the named one, of `role`
+  const config::Role* role = nullptr;  ///< for `self`: the role of the text; for `role`: the named one
 };
 struct AtNode {
   const NodeNames& names;
   std::string_view rest;
-  const Process* process = nullptr;  ///< whose text it is
-  const Role* role = nullptr;        ///< the named one, of `role`
+  const Process* process = nullptr;  ///< the process of the text
+  const Role* role = nullptr;        ///< for `role`: the named one
 };
 
-/// One name. A new one is one row here.
+/// One name. To add a name, add a row.
 struct Row {
   std::string_view family;
   std::string_view name;
-  /// What a plan puts in its place; nullptr: it is kept for the node.
+  /// The value in a plan; nullptr: the reference is kept for the node.
   Lookup (*in_plan)(const AtPlan&) = nullptr;
-  /// What it is on a node; nullptr: the plan has put it in.
+  /// The value on a node; nullptr: the plan has filled it in.
   Lookup (*on_node)(const AtNode&) = nullptr;
 };
 
@@ -56,12 +57,12 @@ Unknown unknown(std::string_view name, std::string_view bad, const std::vector<s
   } else if (known.empty()) {
     message += ": none of that kind is defined";
   } else {
-    message += fmt::format(": '{}' is none of {}", bad, text::join(known, ", "));
+    message += fmt::format(": '{}' is not one of {}", bad, text::join(known, ", "));
   }
   return {std::move(message)};
 }
 
-/// A role that starts others has their GPUs, which are not as many on each node.
+/// A role that starts others has their GPUs, whose number can differ between nodes.
 bool spawns(const config::Experiment& experiment, const config::Role& role) {
   return std::ranges::any_of(experiment.roles, [&](const auto& other) {
     return std::ranges::any_of(other.spawned_by, [&](const Text& by) { return by.value == role.name.value; });
@@ -90,7 +91,7 @@ std::vector<std::string> keys_of(const std::vector<std::pair<Text, Named>>& pair
   return names;
 }
 
-// --- names that take more than a line ---
+// --- names that need more than a line ---
 
 Lookup var_in_plan(const AtPlan& at) {
   const auto& experiment = at.names.experiment();
@@ -98,11 +99,11 @@ Lookup var_in_plan(const AtPlan& at) {
   if (known != at.names.vars().end()) return Expanded{known->second};
   if (!experiment.vars_whole) return Keep{};
   auto nothing = unknown(fmt::format("vars.{}", at.rest), at.rest, keys_of(experiment.vars));
-  nothing.unset = true;  // --set can give it
+  nothing.unset = true;  // --set can define it
   return nothing;
 }
 
-/// Of a rank, or of the place where ranks meet.
+/// For a rank, or for the place of the rendezvous.
 Lookup needs_rendezvous(const AtPlan& at) {
   if (at.role->rendezvous != Rendezvous::none) return Keep{};
   return Unknown{fmt::format("'${{self.{}}}': role '{}' has no rendezvous{}", at.rest, at.role->name.value,
@@ -113,7 +114,7 @@ const Role& own_role(const AtNode& at) {
   return at.names.plan().role_of(*at.process);
 }
 
-/// The process of a role that the others meet at.
+/// The process of a role at which the others rendezvous.
 const Process& first_of(const Plan& plan, const Role& role) {
   return *std::ranges::find_if(plan.processes,
                                [&](const Process& process) { return &plan.role_of(process) == &role; });
@@ -134,7 +135,7 @@ Lookup port_on_node(const AtNode& at) {
   return std::to_string(at.process->ports.at(static_cast<std::size_t>(found - ports.begin())));
 }
 
-/// The weight sync of that name, or, without one, the only or first.
+/// The weight sync with that name, or, without a name, the only or first one.
 template <class Syncs>
 auto find_sync(Syncs& syncs, std::string_view name) {
   return std::ranges::find_if(syncs, [&](const auto& sync) {
@@ -152,7 +153,8 @@ Lookup unknown_sync(std::string_view whole, std::string_view name,
     if (!sync.name.value.empty()) known.push_back(sync.name.value);
   }
   if (known.empty())
-    return Unknown{fmt::format("'${{{}}}': the experiment has one weight-sync group, without a name", whole)};
+    return Unknown{
+        fmt::format("'${{{}}}': the experiment has one weight-sync group, which has no name", whole)};
   return unknown(whole, name, known);
 }
 
@@ -175,14 +177,14 @@ Lookup sync_rank_on_node(const AtNode& at) {
   return Unknown{fmt::format("{} is not in {}: {}", plan.name_of(*at.process), group,
                              !sync.order.empty() ? "`weight_sync.order` does not name it"
                              : on_others ? "it shares its GPUs with a learner or another engine, and a "
-                                           "communicator has a GPU once"
+                                           "communicator can use a GPU only once"
                                          : "learner 0 and the engines are"),
                  true};
 }
 
 // ${weight_sync.WHAT}, ${weight_sync.NAME.WHAT}
 
-/// The name, empty where there is none, and WHAT.
+/// The name, empty if there is none, and WHAT.
 std::pair<std::string_view, std::string_view> name_and_what(std::string_view rest) {
   const auto dot = rest.find('.');
   if (dot == std::string_view::npos) return {"", rest};
@@ -206,8 +208,8 @@ const WeightSync& sync_of(const AtNode& at) {
   return found == syncs.end() ? syncs.front() : *found;
 }
 
-/// Whether others reach a role's processes at this one: a replica is reached at its leader, and one that
-/// stands by is not.
+/// Whether others address a role's processes at this one: a replica is addressed at its leader, and a standby
+/// is not addressed.
 bool is_reached(const Role& role, const Process& process) {
   const auto at = in_replica(role, process);
   return at.rank == 0 && at.index < active_replicas(role);
@@ -251,11 +253,11 @@ Lookup replica_on_node(const AtNode& at) {
 
 // ${pool.NAME.WHAT}
 
-/// What is said to a process when it starts holds for the whole run.
+/// A value that a process gets when it starts must hold for the whole run.
 Unknown unknown_yet(std::string_view name, std::string_view pool) {
   return {
-      fmt::format("'${{{}}}': the nodes of the elastic pool '{}' come and go while the run goes on; "
-                  "${{role.NAME.addrs_file}} names a file that always has those of now",
+      fmt::format("'${{{}}}': the nodes of the elastic pool '{}' come and go during the run; "
+                  "${{role.NAME.addrs_file}} names a file that always has the current ones",
                   name, pool)};
 }
 
@@ -289,7 +291,7 @@ Lookup pool_on_node(const AtNode& at) {
 constexpr std::string_view kListForm = "list|";
 constexpr std::string_view kPortOfAll = "ports.";
 
-/// What stands behind the role of "role.engine.0.ports.http".
+/// The part after the role in "role.engine.0.ports.http".
 struct OneOf {
   std::uint32_t index = 0;
   std::string_view what;  ///< "host", "ports.http"
@@ -301,9 +303,9 @@ std::optional<OneOf> one_of(std::string_view behind_role) {
   return OneOf{*index, after_dot(behind_role)};
 }
 
-/// How many processes a role has, where the file says it without the nodes' help.
+/// The number of processes of a role, if the file defines it without the number of nodes.
 std::optional<std::uint32_t> count_of(const config::Role& role) {
-  // Of a role with replicas these are counted, whose leaders others reach.
+  // For a role with replicas, the number of replicas, because others address their leaders.
   if (role.per_node || (role.per && role.per->value == config::Role::Per::node)) return std::nullopt;
   return role.count ? role.count->value : 1;
 }
@@ -343,7 +345,7 @@ Lookup one_on_node(const AtNode& at) {
   return std::to_string(process->ports.at(static_cast<std::size_t>(port - at.role->ports.begin())));
 }
 
-// ${role.NAME.list|FORM|SEPARATOR}: FORM for each process, with what stands in its braces put in.
+// ${role.NAME.list|FORM|SEPARATOR}: FORM for each process, with the names in braces filled in.
 
 struct ListForm {
   std::string_view form;
@@ -356,7 +358,7 @@ ListForm list_form(std::string_view behind_role) {
   return {form.substr(0, bar), form.substr(bar + 1)};
 }
 
-/// FORM with `value(NAME)` in the place of each {NAME}.
+/// FORM with each {NAME} replaced by `value(NAME)`.
 std::string fill(std::string_view form, const std::function<std::string(std::string_view)>& value) {
   std::string out;
   while (!form.empty()) {
@@ -377,8 +379,8 @@ Lookup list_in_plan(const AtPlan& at) {
   std::string wrong;
   fill(list_form(after_dot(at.rest)).form, [&](std::string_view name) {
     if (!has(known, name) && wrong.empty())
-      wrong =
-          fmt::format("'${{role.{}}}': '{{{}}}' is none of {{{}}}", at.rest, name, text::join(known, "}, {"));
+      wrong = fmt::format("'${{role.{}}}': '{{{}}}' is not one of {{{}}}", at.rest, name,
+                          text::join(known, "}, {"));
     return std::string();
   });
   return wrong.empty() ? Lookup(Keep{}) : Unknown{wrong};
@@ -469,11 +471,10 @@ Lookup variable_in_plan(const AtPlan& at) {
   }
   const auto found = at.names.caller().find(name);
   if (found != at.names.caller().end()) return found->second;
-  return Unknown{
-      fmt::format("'${{env.{0}}}' is not set where nlaunch was called: set it, or give a default with "
-                  "${{env.{0}:-VALUE}}",
-                  name),
-      true};
+  return Unknown{fmt::format("'${{env.{0}}}' is not set in nlaunch's environment: set it, or give a default "
+                             "with ${{env.{0}:-VALUE}}",
+                             name),
+                 true};
 }
 
 Lookup newest_on_node(const AtNode& at) {
@@ -491,13 +492,13 @@ Lookup newest_on_node(const AtNode& at) {
     newest_time = time;
   }
   ::globfree(&found);
-  if (newest.empty()) return Unknown{fmt::format("nothing fits '{}'", pattern), true};
+  if (newest.empty()) return Unknown{fmt::format("nothing matches '{}'", pattern), true};
   return newest;
 }
 
 // --- the table ---
 
-/// A name in capitals stands for any. The order is that of messages.
+/// A name in capitals is a placeholder for any name. Messages use this order.
 const std::vector<Row> kRows{
     {"vars", "NAME", var_in_plan},
     {"self", "name", nullptr,
@@ -549,8 +550,7 @@ const std::vector<Row> kRows{
     {"resume", "path",
      [](const AtPlan& at) -> Lookup {
        if (at.names.experiment().checkpoint) return Keep{};
-       return Unknown{
-           "'${resume.path}' is not known without `checkpoint`: nothing says what the learners save"};
+       return Unknown{"'${resume.path}' needs `checkpoint`, which describes what the learners save"};
      },
      [](const AtNode& at) -> Lookup { return at.names.folders().resume; }},
     {"run", "id", nullptr, [](const AtNode& at) -> Lookup { return at.names.folders().id; }},
@@ -607,7 +607,7 @@ const std::vector<Row> kRows{
      [](const AtNode& at) -> Lookup { return std::to_string(sync_of(at).world_size); }},
     {"weight_sync", "path", sync_in_plan,
      [](const AtNode& at) -> Lookup {
-       // Those of the node, which are resolved once.
+       // Those of the node, resolved once.
        const auto& syncs = at.names.plan().weight_syncs;
        const auto& paths = at.names.node().weight_paths;
        const auto index = static_cast<std::size_t>(&sync_of(at) - syncs.data());
@@ -639,7 +639,7 @@ std::vector<std::string> names_in(std::string_view family) {
 }
 
 const Row* find_row(std::string_view family, std::string_view name) {
-  // One process of a role is named by any number.
+  // A process of a role is named by any number.
   if (family == "role" && one_of(name)) name = "0.host";
   if (family == "role" && name.starts_with(kListForm)) name = "list|FORM|SEPARATOR";
   if (family == "role" && name.starts_with(kPortOfAll)) name = "ports";
@@ -661,7 +661,7 @@ Lookup value_of(const Row& row, const AtPlan& at) {
 }
 
 Lookup self_in_plan(const PlanNames& names, std::string_view rest, const config::Role* role) {
-  if (role == nullptr) return Unknown{fmt::format("'${{self.{}}}' has a meaning within a role only", rest)};
+  if (role == nullptr) return Unknown{fmt::format("'${{self.{}}}' is only available in a role", rest)};
   const auto word = rest.substr(0, rest.find('.'));
   const auto* row = find_row("self", word);
   if (row == nullptr) return unknown(fmt::format("self.{}", rest), word, names_in("self"));
@@ -672,7 +672,7 @@ Lookup self_in_plan(const PlanNames& names, std::string_view rest, const config:
   return value_of(*row, {names, rest, role});
 }
 
-/// Whether it says where the processes of a role are.
+/// Whether its value contains the location of a role's processes.
 bool says_where(const Row& row) {
   static const std::vector<std::string> kNames{"0.host", "0.ports", "ports", "list|FORM|SEPARATOR",
                                                "addrs",  "hosts"};
@@ -735,7 +735,7 @@ Lookup look_up_on_node(const NodeNames& names, std::string_view name, const Proc
   if (family == "role") {
     const auto role = rest.substr(0, rest.find('.'));
     at.role = names.plan().find_role(role);
-    if (at.role == nullptr) return Unknown{fmt::format("no role is called '{}'", role)};
+    if (at.role == nullptr) return Unknown{fmt::format("unknown role '{}'", role)};
     what = after_dot(rest);
   }
   const auto* row = find_row(family, what);
@@ -755,7 +755,7 @@ void PlanNames::resolve_vars(Diagnostics& diagnostics) {
 
 std::optional<std::string> PlanNames::resolve_var(const std::string& name, std::vector<std::string>& open,
                                                   Diagnostics& diagnostics) {
-  constexpr std::size_t kDeepest = 100;  // each takes some of the stack
+  constexpr std::size_t kDeepest = 100;  // each level uses stack space
   if (const auto known = vars_.find(name); known != vars_.end()) return known->second;
   const auto found =
       std::ranges::find_if(experiment_.vars, [&](const auto& var) { return var.first.value == name; });
@@ -763,7 +763,7 @@ std::optional<std::string> PlanNames::resolve_var(const std::string& name, std::
   const auto& text = found->second;
   if (open.size() >= kDeepest) {
     diagnostics.error("plan.deep-vars", text.span,
-                      fmt::format("vars refer to each other through more than {} others", kDeepest));
+                      fmt::format("vars refer to each other more than {} levels deep", kDeepest));
     return vars_[name] = "";
   }
   open.push_back(name);
@@ -775,7 +775,7 @@ std::optional<std::string> PlanNames::resolve_var(const std::string& name, std::
       cycle.push_back(inner);
       diagnostics.error("plan.cyclic-vars",
                         part_of(text.span, text.value, reference.offset, reference.length),
-                        fmt::format("vars refer to each other in a circle: {}", text::join(cycle, " → ")));
+                        fmt::format("vars refer to each other in a cycle: {}", text::join(cycle, " → ")));
       vars_[name] = "";
       open.pop_back();
       return "";
@@ -783,20 +783,20 @@ std::optional<std::string> PlanNames::resolve_var(const std::string& name, std::
     resolve_var(inner, open, diagnostics);
   }
   open.pop_back();
-  // A cycle that ran through this one has settled it.
+  // A cycle through this one has already resolved it.
   if (const auto known = vars_.find(name); known != vars_.end()) return known->second;
   return vars_[name] = resolve(text, nullptr, diagnostics);
 }
 
 std::string PlanNames::resolve(const Text& text, const config::Role* role, Diagnostics& diagnostics) const {
-  constexpr std::size_t kLongest = 128 << 10;  // MAX_ARG_STRLEN of Linux: no program gets a longer argument
+  constexpr std::size_t kLongest = 128 << 10;  // MAX_ARG_STRLEN of Linux: no longer argument is possible
   std::size_t length = 0;
   const auto look_up = [&](std::string_view name) -> Lookup {
     auto found = look_up_in_plan(*this, name, role);
     if (const auto* value = std::get_if<std::string>(&found)) length += value->size();
     if (const auto* whole = std::get_if<Expanded>(&found)) length += whole->text.size();
     if (length > kLongest)
-      return Unknown{"the text has more than 128 KiB here, and Linux passes no longer argument"};
+      return Unknown{"the value is longer than 128 KiB here, the longest argument that Linux passes"};
     return found;
   };
   const auto expanded = expand(text.value, look_up, Pass::middle);
@@ -824,7 +824,7 @@ std::vector<std::string> NodeNames::addresses(const Role& role) const {
   std::vector<std::string> out;
   for (const auto& process : plan_.processes) {
     if (&plan_.role_of(process) != &role || process.ports.empty() || !is_reached(role, process)) continue;
-    if (plan_.is_borrowed(process.node)) continue;  // it is added when it is there
+    if (plan_.is_borrowed(process.node)) continue;  // it is added when its node has joined
     out.push_back(fmt::format("{}:{}", address_of(process), process.ports.front()));
   }
   return out;

@@ -13,11 +13,11 @@
 #include "plan/bound.h"
 #include "plan/plan.h"
 
-/// What `${...}` may name, and what it stands for. references.cpp has one table of all names; each row says
-/// what a plan can put in its place, and what only a node can.
+/// What `${...}` can name, and its value. references.cpp has one table of all names; each row defines what a
+/// plan can fill in, and what only a node can.
 namespace nlaunch::plan {
 
-/// The names as a plan knows them. All arguments outlive this.
+/// The names as a plan knows them. All arguments must outlive this.
 class PlanNames {
  public:
   /// `caller`: its environment, for `${env.NAME}`.
@@ -28,18 +28,19 @@ class PlanNames {
   /// Resolves the `vars:`; cycles and unknown names become diagnostics.
   void resolve_vars(Diagnostics& diagnostics);
   [[nodiscard]] const std::map<std::string, std::string>& vars() const { return vars_; }
-  /// The same for a caller with another environment, which outlives the copy.
+  /// The same for a caller with another environment, which must outlive the copy.
   [[nodiscard]] PlanNames with_caller(const std::map<std::string, std::string>& caller) const {
     PlanNames names(experiment_, site_, caller);
     names.vars_ = vars_;
     return names;
   }
 
-  /// `text` with all that the plan knows put in, and what only a node knows kept. Mistakes become diagnostics
-  /// at their place. `role`: whose text it is, or nullptr outside of roles, where `${self.*}` means nothing.
+  /// `text` with everything that the plan knows filled in; references that only a node knows are kept. Errors
+  /// become diagnostics at their location. `role`: the role of the text, or nullptr outside of roles, where
+  /// `${self.*}` is not available.
   std::string resolve(const config::Text& text, const config::Role* role, Diagnostics& diagnostics) const;
 
-  // What the rows of the table are given.
+  // Accessors for the rows of the table.
   [[nodiscard]] const config::Experiment& experiment() const { return experiment_; }
   [[nodiscard]] const config::Site& site() const { return site_; }
   [[nodiscard]] const std::map<std::string, std::string>& caller() const { return caller_; }
@@ -57,30 +58,30 @@ class PlanNames {
 /// The names that a plan leaves open, as one node knows them.
 class NodeNames {
  public:
-  /// Where a run's files are.
+  /// The location of a run's files.
   struct Folders {
     std::string id;  ///< of the run
     std::filesystem::path run;
     std::filesystem::path attempt;
-    std::string resume{};  ///< the checkpoint that the learners begin with; empty: none
+    std::string resume{};  ///< the checkpoint that the learners start from; empty: none
   };
-  /// The ports in `plan` are the bound ones; `addresses`: by which the nodes reach each other, by index of
-  /// the node. The references outlive this.
+  /// The ports in `plan` are the bound ones; `addresses`: the addresses at which the nodes reach each other,
+  /// by node index. The references must outlive this.
   NodeNames(const Plan& plan, const BoundNode& node, std::vector<std::string> addresses, Folders folders)
       : plan_(plan), node_(node), addresses_(std::move(addresses)), folders_(std::move(folders)) {}
 
-  /// `text` with every reference replaced; `process` is whose text it is, or nullptr. What cannot be told
-  /// becomes a diagnostic that says in whose text.
+  /// `text` with every reference replaced; `process` is the process of the text, or nullptr. A reference that
+  /// cannot be resolved becomes a diagnostic that names the text's owner.
   std::string resolve(const std::string& text, const Process* process, Diagnostics& diagnostics) const;
 
-  /// HOST:PORT of the first port of each process of a role; of replicas, of their leaders.
+  /// HOST:PORT of the first port of each process of a role; for replicas, of their leaders.
   [[nodiscard]] std::vector<std::string> addresses(const Role& role) const;
-  /// The address of each node that a role is on, in plan order.
+  /// The address of each node that a role uses, in plan order.
   [[nodiscard]] std::vector<std::string> hosts(const Role& role) const;
   [[nodiscard]] std::filesystem::path addrs_file(const std::string& role) const;
   [[nodiscard]] std::filesystem::path env_file(const std::string& role) const;
 
-  // What the rows of the table are given.
+  // Accessors for the rows of the table.
   [[nodiscard]] const Plan& plan() const { return plan_; }
   [[nodiscard]] const BoundNode& node() const { return node_; }
   [[nodiscard]] const Folders& folders() const { return folders_; }
@@ -96,7 +97,7 @@ class NodeNames {
   Folders folders_;
 };
 
-/// Every name of the table, "self.rank", "library.NAME.path": for documents and their tests.
+/// Every name of the table, "self.rank", "library.NAME.path": for the documents and their tests.
 std::vector<std::string> reference_names();
 
 }  // namespace nlaunch::plan

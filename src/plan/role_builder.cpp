@@ -16,7 +16,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// What is wrong with an address as far as it is known: what only a node knows stands for something valid.
+/// What is wrong with an address as far as it is known: values that only a node knows are replaced by valid
+/// ones.
 template <class Parse>
 void check_address(const char* id, const config::Text& written, const std::string& text, Parse parse,
                    Diagnostics& diagnostics) {
@@ -25,16 +26,16 @@ void check_address(const char* id, const config::Text& written, const std::strin
   };
   const auto parsed = parse(expand(text, stand_in, Pass::last).value_or(text));
   if (parsed) return;
-  // "'http://1:1x/' is not ...": as it was written instead.
+  // "'http://1:1x/' is not ...": quote what was written instead.
   const auto& error = parsed.error();
   diagnostics.error(id, written.span, fmt::format("'{}' {}", text, error.substr(error.rfind("' ") + 2)));
 }
 
-/// A server is ready when it has loaded a model and compiled its kernels.
+/// A server is ready when it has loaded its model and compiled its kernels.
 constexpr Duration kTimeoutOfServer = std::chrono::minutes(20);
 
-/// vLLM listens once its engine is there. SGLang listens before; /health_generate answers when it has
-/// generated a token, and its /health did not wait for that in each version.
+/// vLLM listens only when its engine exists. SGLang listens earlier; /health_generate responds when it has
+/// generated a token, and not every version's /health waits for that.
 std::string_view health_path(ReadyServer server) {
   return server == ReadyServer::vllm ? "/health" : "/health_generate";
 }
@@ -43,7 +44,7 @@ std::string_view health_path(ReadyServer server) {
 
 std::string absolute(const std::string& path, const std::string& base, const std::string& home) {
   if (!home.empty() && (path == "~" || path.starts_with("~/"))) return home + path.substr(1);
-  // Folders that a node knows, whole paths both.
+  // Directories that only a node knows, both full paths.
   if (path.starts_with("${run.dir}") || path.starts_with("${node.scratch}")) return path;
   auto joined = (fs::path(base) / path).lexically_normal().string();
   if (joined.size() > 1 && joined.ends_with('/')) joined.pop_back();
@@ -63,10 +64,10 @@ Role RoleBuilder::build(const config::Role& role) {
   Role made;
   static_cast<RoleSettings&>(made) = role;
   made.name = role.name.value;
-  const bool launched = role.launcher && !role.command.empty();  // a role with a mistake may have no command
+  const bool launched = role.launcher && !role.command.empty();  // a role with an error can have no command
   if (launched) add_launcher(made, role);
   const std::size_t first =
-      launched && config::is_python(role.command.front().value) ? 1 : 0;  // the launcher starts it
+      launched && config::is_python(role.command.front().value) ? 1 : 0;  // the launcher starts Python itself
   for (std::size_t i = first; i < role.command.size(); ++i)
     made.command.push_back(names_.resolve(role.command[i], &role, diagnostics_));
   if (!role.command.empty()) made.command_origin = role.command.front().span.where();
@@ -107,7 +108,7 @@ Role RoleBuilder::build(const config::Role& role) {
   return made;
 }
 
-/// Each process is a node to its launcher, which starts a rank for each of its GPUs.
+/// Each process is a node for its launcher, which starts a rank for each of its GPUs.
 void RoleBuilder::add_launcher(Role& made, const config::Role& role) {
   const auto gpus = std::max(1U, role.gpus.value);
   const auto self = fmt::format("role.{}", role.name.value);
@@ -160,9 +161,9 @@ void RoleBuilder::add_preload(Role& role, const config::Text& library) {
   std::vector<std::string> known;
   for (const auto& [name, definition] : placement_.libraries) known.push_back(name);
   error.hint = known.empty()
-                   ? "name a profile that has it with --site (`nlaunch sites` lists them), or add it under "
+                   ? "choose a profile that has it with --site (`nlaunch sites` lists them), or add it under "
                      "`libraries:` of this one"
-                   : fmt::format("it defines {}; --site names another profile", text::join(known, ", "));
+                   : fmt::format("it defines {}; --site selects another profile", text::join(known, ", "));
 }
 
 Ready RoleBuilder::make_ready(const config::Ready& ready, const config::Role& role) {
@@ -208,8 +209,8 @@ Alive RoleBuilder::make_alive(const config::Alive& alive, const config::Role& ro
   return made;
 }
 
-/// Names of vLLM (docs.vllm.ai, usage/metrics) and SGLang (docs.sglang.io, references/production_metrics; it
-/// has them with --enable-metrics).
+/// Metric names of vLLM (docs.vllm.ai, usage/metrics) and SGLang (docs.sglang.io,
+/// references/production_metrics; needs --enable-metrics).
 Throughput RoleBuilder::make_throughput(const config::Throughput& throughput, const config::Role& role) {
   Throughput made;
   if (throughput.server) {
@@ -250,12 +251,12 @@ OnChange RoleBuilder::make_on_change(const config::OnChange& change, const confi
       diagnostics_.error("plan.on-change", of.span, std::move(message)).hint = std::move(hint);
     };
     if (named == experiment_.roles.end())
-      refuse(fmt::format("there is no role '{}'", of.value), "name a role whose addresses change");
+      refuse(fmt::format("unknown role '{}'", of.value), "name a role whose addresses change");
     else if (named->name.value == role.name.value)
-      refuse(fmt::format("role '{}' is told of itself", of.value), "name another role");
+      refuse(fmt::format("role '{}' cannot be notified of its own changes", of.value), "name another role");
     else if (named->whole && named->ports.empty())
-      refuse(fmt::format("role '{}' has no ports, so there is no address of it that could change", of.value),
-             "write ports: [http] there");
+      refuse(fmt::format("role '{}' has no ports, so it has no address that could change", of.value),
+             "write ports: [http] in that role");
     else
       made.of.push_back(of.value);
   }
@@ -272,9 +273,9 @@ void RoleBuilder::check_http_port(const Located<ReadyServer>& server, const conf
   if (!role.whole || std::ranges::any_of(role.ports, is_http)) return;
   const auto name = name_of(server.value);
   diagnostics_
-      .error("plan.ready", server.span,
-             fmt::format("{} is asked on the port 'http', and role '{}' has no such port", name,
-                         role.name.value))
+      .error(
+          "plan.ready", server.span,
+          fmt::format("{} is checked on port 'http', which role '{}' does not have", name, role.name.value))
       .hint = R"(add `ports: [http]`, and `--port, "${self.ports.http}"` to the command)";
 }
 

@@ -12,18 +12,18 @@
 
 namespace nlaunch::plan {
 
-/// A path of the file: `~` is the caller's home, a relative one starts at `base`.
+/// A path in the file: `~` is the caller's home, a relative path starts at `base`.
 std::string absolute(const std::string& path, const std::string& base, const std::string& home);
 
-/// What the roles of an experiment have in common.
+/// What the roles of an experiment share.
 struct RolePlacement {
   const std::string& workdir;
   std::string home;
   const std::map<std::string, Library>& libraries;
 };
 
-/// From a role as the file has it to the role of the plan: names resolved, paths absolute, defaults filled
-/// in. Mistakes go to `diagnostics`; all arguments outlive this.
+/// Converts a role of the file to a role of the plan: names resolved, paths absolute, defaults filled in.
+/// Errors go to `diagnostics`; all arguments must outlive this.
 class RoleBuilder {
  public:
   RoleBuilder(const config::Experiment& experiment, const config::Site& site, PlanNames& names,

@@ -12,7 +12,8 @@
 namespace nlaunch::plan {
 namespace {
 
-/// A path is relative to the file that it stands in, and one of Slurm's logs to where commands run.
+/// A path is relative to the file that contains it; the path of a Slurm log is relative to the working
+/// directory of the commands.
 void make_slurm_part(const PartInput& input, Plan& plan) {
   auto& slurm = plan.slurm = make_slurm(input.experiment, input.site, input.resolve, input.diagnostics);
   set_components(input.experiment, input.site, input.spares_of, input.resolve, plan, input.diagnostics);
@@ -33,7 +34,7 @@ void make_slurm_part(const PartInput& input, Plan& plan) {
   slurm.bad_nodes = of_the_site(input.site.bad_nodes_file);
   slurm.spares = input.spares;
   for (const auto& [pool, spares] : input.spares_of) slurm.spares += spares;
-  // One component is a job like any other.
+  // A job with one component is an ordinary job.
   if (slurm.components.size() == 1) slurm.directives = std::move(slurm.components.front().directives);
   if (slurm.components.size() == 1) slurm.components.clear();
 }

@@ -14,7 +14,7 @@ namespace {
 
 using config::EnvEntry;
 
-/// A learner and an engine that need no GPU: all that they get is the site's.
+/// A learner and an engine that need no GPU: everything they get is from the site.
 config::Experiment smallest_experiment(const config::Site& site) {
   config::Experiment experiment;
   experiment.name.value = "check";
@@ -45,7 +45,7 @@ class Checker {
   }
 
  private:
-  /// What is wrong in an environment or a directive, a plan says already; the same mistake is told once.
+  /// A plan already reports errors in an environment or a directive; each error is reported once.
   void try_plans() {
     const auto experiment = smallest_experiment(site_);
     std::vector<std::vector<std::string>> choices{{}};
@@ -76,18 +76,18 @@ class Checker {
     for (const auto& [key, glob] : globs) {
       if (!*glob) continue;
       if (text::trim(**glob) != **glob || (*glob)->empty()) {
-        warn("plan.match", match.span, fmt::format("'match.{}' is '{}', which fits nothing", key, **glob))
-            .hint = "remove the blanks, or the key";
+        warn("plan.match", match.span, fmt::format("'match.{}' is '{}', which matches nothing", key, **glob))
+            .hint = "remove the surrounding blanks, or the key";
       }
       narrow = narrow || (*glob)->find_first_not_of('*') != std::string::npos || (*glob)->empty();
     }
     if (!narrow) {
-      warn("plan.match", match.span, "'match' fits every machine that has what it asks for").hint =
-          "it stands against every other profile that fits; narrow it, or leave it out and use --site";
+      warn("plan.match", match.span, "'match' matches every machine that has the named properties").hint =
+          "it conflicts with every other profile that matches; narrow it, or remove it and use --site";
     }
     if (match.slurm_cluster && match.beaker_cluster) {
-      warn("plan.match", match.span, "'match' wants a job of Slurm that is one of Beaker").hint =
-          "all that are given must fit: keep one";
+      warn("plan.match", match.span, "'match' requires a Slurm job that is also a Beaker job").hint =
+          "all conditions must match: keep one";
     }
   }
 
@@ -101,17 +101,17 @@ class Checker {
         continue;
       const auto near = text::nearest(name.value, known);
       warn(own ? fmt::format("plan.{}-unknown", site_.scheduler) : "plan.slurm-unknown", name.span,
-           fmt::format("{} is not known to have --{}", program, name.value))
-          .hint = near ? fmt::format("did you mean {}?", *near)
-                       : fmt::format(
-                             "right for an option of a newer {} or of a plugin; `{} --help` lists what "
-                             "there is",
-                             own ? traits_of(site_.scheduler).title : "Slurm", program);
+           fmt::format("{} has no known option --{}", program, name.value))
+          .hint =
+          near ? fmt::format("did you mean {}?", *near)
+               : fmt::format(
+                     "this is fine for an option of a newer {} or of a plugin; `{} --help` lists the options",
+                     own ? traits_of(site_.scheduler).title : "Slurm", program);
     }
     if (!site_.directives.empty() && !traits_of(site_.scheduler).directives &&
         is_own(site_.directives.front().first.span)) {
       warn("plan.site-scheduler", site_.directives.front().first.span,
-           fmt::format("directives are for sbatch, and the scheduler is {}", site_.scheduler))
+           fmt::format("directives are for sbatch, but the scheduler is {}", site_.scheduler))
           .hint = "write scheduler: {kind: slurm, ...}";
     }
   }
@@ -120,9 +120,9 @@ class Checker {
     if (!site_.gpus || site_.bus_ids.empty() || site_.bus_ids.size() == site_.gpus->value) return;
     if (!is_own(site_.bus_ids.front().span)) return;
     warn("plan.site-gpus", site_.bus_ids.front().span,
-         fmt::format("'node.bus_ids' has {}, and 'node.gpus' is {}",
+         fmt::format("'node.bus_ids' has {}, but 'node.gpus' is {}",
                      text::count(site_.bus_ids.size(), "bus id"), site_.gpus->value))
-        .hint = "one for each GPU of a node, in PCI order";
+        .hint = "write one for each GPU of a node, in PCI order";
   }
 
   void look_at_row(const config::Expectation& row) {
@@ -130,10 +130,10 @@ class Checker {
     constexpr std::uint32_t kMostNodes = 10'000;
     const auto most = traits_of(site_.scheduler).this_machine ? 1 : kMostNodes;
     const auto never = [&](const std::string& why) {
-      warn("plan.expectation", row.span, "this expectation never fits: " + why);
+      warn("plan.expectation", row.span, "this expectation never applies: " + why);
     };
     if (row.gpus_per_node && site_.gpus && *row.gpus_per_node > site_.gpus->value) {
-      never(fmt::format("it is for {} on each node, and a node has {}",
+      never(fmt::format("it is for {} on each node, but a node has {}",
                         text::count(*row.gpus_per_node, "GPU"), site_.gpus->value));
     }
     if (row.nodes) {
@@ -141,11 +141,11 @@ class Checker {
       for (std::uint32_t nodes = 1; nodes <= most && !fits; ++nodes)
         fits = row.nodes->contains(Version{{nodes}});
       if (!fits) {
-        never(most == 1 ? fmt::format("it is for {} nodes, and this site is one machine", row.nodes->str())
+        never(most == 1 ? fmt::format("it is for {} nodes, but this site is one machine", row.nodes->str())
                         : fmt::format("no number of nodes is {}", row.nodes->str()));
       }
     }
-    if (row.min <= 0) warn("plan.expectation", row.span, "this expectation asks for nothing: 'min' is 0");
+    if (row.min <= 0) warn("plan.expectation", row.span, "this expectation has no effect: 'min' is 0");
   }
 
   void look_at_overlays() {
@@ -166,7 +166,7 @@ class Checker {
         if (entry.kind != EnvEntry::Kind::set || found == always.end() || found->second != entry.value.value)
           continue;
         warn("plan.overlay", entry.name.span,
-             fmt::format("the overlay '{}' sets {}={}, as the site does without it", overlay.name.value,
+             fmt::format("the overlay '{}' sets {}={}, which the site already sets", overlay.name.value,
                          entry.name.value, entry.value.value));
       }
     }
@@ -178,7 +178,7 @@ class Checker {
 
   [[nodiscard]] bool is_own(const SourceSpan& span) const { return span && span.file->name == site_.path; }
 
-  /// True for a place that an error is about already.
+  /// True for a location that already has an error.
   [[nodiscard]] bool refused(const SourceSpan& span) const {
     return std::ranges::any_of(result_.findings.items(),
                                [&](const Diagnostic& item) { return item.span.where() == span.where(); });

@@ -9,14 +9,14 @@
 
 namespace nlaunch::plan {
 
-/// What can be said of a profile by itself.
+/// What can be found out about a profile on its own.
 struct SiteCheck {
-  Diagnostics findings;  ///< errors: no plan can be made; warnings: legal, and hardly meant
-  std::map<std::string, Library> libraries;  ///< as a plan has them, to be looked for on this machine
+  Diagnostics findings;  ///< errors: no plan can be made; warnings: valid, but probably not intended
+  std::map<std::string, Library> libraries;  ///< as in a plan, to be located on this machine
 };
 
-/// Makes plans with the profile, one with each of its overlays, and looks for what could be meant otherwise
-/// in the profile's own file: what it inherits is not its fault.
+/// Makes plans with the profile, one with each of its overlays, and looks for probable mistakes in the
+/// profile's own file, not in what it inherits.
 SiteCheck check_site(const config::Site& site, const MachineFacts& facts);
 
 }  // namespace nlaunch::plan

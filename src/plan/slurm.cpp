@@ -13,20 +13,20 @@ namespace nlaunch::plan {
 namespace {
 
 constexpr std::array kSbatchOwned{
-    OwnedOption{"nodes", "`nodes:` of the experiment, or --nodes"},
+    OwnedOption{"nodes", "use `nodes:` in the experiment, or --nodes"},
     OwnedOption{"ntasks", "one agent runs on each node"},
     OwnedOption{"ntasks-per-node", "one agent runs on each node"},
-    OwnedOption{"export", "the environment of a process is the plan's business: `env:`"},
-    OwnedOption{"export-file", "the environment of a process is the plan's business: `env:`"},
+    OwnedOption{"export", "the plan sets the environment of each process: use `env:`"},
+    OwnedOption{"export-file", "the plan sets the environment of each process: use `env:`"},
     OwnedOption{"signal", "`walltime: {signal: ..., before: ...}`"},
     OwnedOption{"open-mode", "it is always `append`"},
     OwnedOption{"requeue", "`walltime: {then: requeue}`"},
     OwnedOption{"no-requeue", "`walltime: {then: stop}`"},
     OwnedOption{"chdir", "`workdir:`"},
-    OwnedOption{"wrap", "the script is nlaunch's"},
-    OwnedOption{"array", "one run is one job; --set makes variants"},
-    OwnedOption{"parsable", "nlaunch reads the answer itself"},
-    OwnedOption{"wait", "nlaunch follows by itself"},
+    OwnedOption{"wrap", "nlaunch writes the script"},
+    OwnedOption{"array", "one run is one job; use --set for variants"},
+    OwnedOption{"parsable", "nlaunch reads the output itself"},
+    OwnedOption{"wait", "nlaunch follows the job itself"},
     OwnedOption{"test-only", "`nlaunch render` shows the script"},
 };
 
@@ -44,7 +44,7 @@ constexpr std::string_view kSbatchFlags =
     "contiguous exclusive get-user-env hold ignore-pbs nice no-kill overcommit oversubscribe quiet reboot"
     " spread-job use-min-nodes verbose";
 
-/// Other names, and options of single releases.
+/// Other names, and options of individual releases.
 constexpr std::string_view kSbatchOthers =
     "tasks-per-node share workdir jobid propagate tres-per-task tres-bind oom-kill-step segment stepmgr "
     "resv-ports"
@@ -59,9 +59,9 @@ constexpr DirectiveSyntax kSbatch{
     .with_value = kSbatchWithValue,
     .without_value = kSbatchFlags,
     .forbidden = "$`",
-    .why_forbidden = "would stay as it is: no shell reads #SBATCH lines",
+    .why_forbidden = "would not be expanded: no shell reads #SBATCH lines",
     .hint_forbidden =
-        "${env.NAME} is a variable where nlaunch was called; Slurm knows %j, %u and %x in paths"};
+        "${env.NAME} is a variable of nlaunch's environment; Slurm expands %j, %u and %x in paths"};
 
 /// "gpu:4", "gpu:a100:4", "4", "a100:4" with another number.
 std::string with_number(const std::string& value, std::uint32_t gpus) {
@@ -69,7 +69,7 @@ std::string with_number(const std::string& value, std::uint32_t gpus) {
   return fmt::format("{}{}", colon == std::string::npos ? "" : value.substr(0, colon + 1), gpus);
 }
 
-/// `gres: gpu:4,nvme:1` for nodes with so many GPUs; empty where nothing is left.
+/// `gres: gpu:4,nvme:1` for nodes with that number of GPUs; empty if nothing is left.
 std::string gres_for(const std::string& value, std::uint32_t gpus) {
   std::vector<std::string> parts;
   for (const auto& part : text::split(value, ',')) {
@@ -81,7 +81,7 @@ std::string gres_for(const std::string& value, std::uint32_t gpus) {
   return text::join(parts, ",");
 }
 
-/// The directives of all nodes, as they are for nodes with another number of GPUs.
+/// The directives of all nodes, adapted to nodes with another number of GPUs.
 std::vector<Directive> for_gpus(const std::vector<Directive>& directives, std::uint32_t gpus) {
   constexpr std::array<std::string_view, 9> kOfGpus{"gpus",          "gpus-per-node", "gpus-per-socket",
                                                     "gpus-per-task", "gpu-bind",      "gpu-freq",

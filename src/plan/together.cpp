@@ -11,7 +11,7 @@
 namespace nlaunch::plan {
 namespace {
 
-/// The nodes of each unit of a role that is kept together: of a replica, of so many nodes, or of all.
+/// The nodes of each unit of a role that is kept together: of a replica, of a group of nodes, or of all.
 std::vector<Together> units_of(const Plan& plan, std::uint32_t role) {
   const auto& of = plan.roles[role];
   const auto same_role = std::ranges::equal_range(plan.processes, role, {}, &Process::role);
@@ -75,8 +75,8 @@ void check_together(const Plan& plan, const config::Experiment& experiment, Diag
     if (keep->within == Closeness::switch_ && plan.node.count > 1 && !scheduler.switches) {
       diagnostics
           .error("plan.keep-together", span,
-                 fmt::format("{} does not say at which switch a node is", scheduler.title))
-          .hint = "remove 'keep_together', or write keep_together: domain, which NVML tells";
+                 fmt::format("{} does not report the switch of a node", scheduler.title))
+          .hint = "remove 'keep_together', or write keep_together: domain, which NVML reports";
       continue;
     }
     const auto units = units_of(plan, i);
@@ -89,13 +89,13 @@ void check_together(const Plan& plan, const config::Experiment& experiment, Diag
     if (!most || largest->nodes.size() <= *most) continue;
     auto& error =
         diagnostics.error("plan.keep-together", span,
-                          fmt::format("'{}' is on {}, and is to be within one {}", largest->name,
+                          fmt::format("'{}' is on {}, but must be within one {}", largest->name,
                                       text::count(largest->nodes.size(), "node"), title_of(keep->within)));
     if (keep->within == Closeness::node) {
-      error.hint = "fewer processes, or keep_together: domain";
+      error.hint = "use fewer processes, or keep_together: domain";
       continue;
     }
-    error.notes.push_back({fmt::format("one of site '{}' has {} (topology.{}.nodes)", plan.site,
+    error.notes.push_back({fmt::format("on site '{}' one has {} (topology.{}.nodes)", plan.site,
                                        text::count(*most, "node"), name_of(keep->within)),
                            {}});
     error.hint = plan.roles[i].replica
@@ -124,7 +124,7 @@ void ask_for_places(const Plan& plan, const std::vector<Together>& all, const As
   for (const auto& unit : all) {
     const bool here = unit.nodes.front() >= part.first && unit.nodes.back() < part.first + part.nodes;
     if (unit.origin.empty() || !here) continue;
-    // What Slurm can be asked for, and else what it cannot.
+    // Prefer what can be requested from Slurm over what cannot.
     const auto rank = [&](const Together& one) {
       return std::pair(blocks == (one.within == Closeness::domain), one.nodes.size());
     };
@@ -133,21 +133,21 @@ void ask_for_places(const Plan& plan, const std::vector<Together>& all, const As
   if (largest == nullptr) return;
   const auto in_job = part.nodes + part.spares;
   const auto not_asked = [&](const std::string& why) {
-    warnings.push_back(fmt::format(
-        "Slurm is not asked to keep '{}' within one {}: {}. A run whose nodes stand apart is refused when it "
-        "starts",
-        largest->name, title_of(largest->within), why));
+    warnings.push_back(
+        fmt::format("Slurm is not asked to keep '{}' within one {}: {}. If its nodes are apart, the run is "
+                    "refused when it starts",
+                    largest->name, title_of(largest->within), why));
   };
   if (blocks != (largest->within == Closeness::domain)) {
-    not_asked(blocks ? "it knows blocks, and no switches" : "it knows switches, and no NVLink domains");
+    not_asked(blocks ? "it knows blocks, not switches" : "it knows switches, not NVLink domains");
   } else if (blocks && in_job % largest->nodes.size() == 0) {
     part.directives.push_back({name, std::to_string(largest->nodes.size()), largest->origin});
   } else if (!blocks && largest->nodes.size() == part.nodes) {
     part.directives.push_back({name, "1", largest->origin});
   } else {
-    not_asked(blocks ? fmt::format("{} are no multiple of {} (--segment)", text::count(in_job, "node"),
+    not_asked(blocks ? fmt::format("{} are not a multiple of {} (--segment)", text::count(in_job, "node"),
                                    largest->nodes.size())
-                     : fmt::format("--switches is for all nodes of the job, and these are {} of {}",
+                     : fmt::format("--switches applies to all nodes of the job, but these are {} of {}",
                                    largest->nodes.size(), part.nodes));
   }
 }

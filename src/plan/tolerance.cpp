@@ -10,7 +10,8 @@
 namespace nlaunch::plan {
 namespace {
 
-/// A communicator of some weight sync ends for all when one of its ranks does.
+/// Whether the role is in the communicator of a weight sync, which fails for all ranks when one of them
+/// exits.
 bool is_in_group(const Plan& plan, const Role& role) {
   const bool learns =
       std::ranges::any_of(plan.roles, [](const Role& one) { return one.kind == RoleKind::learner; });
@@ -49,17 +50,17 @@ void check_standby(const config::Experiment& experiment, Plan& plan, Diagnostics
           std::move(hint);
     };
     if (role.ends_run || role.rendezvous != Rendezvous::none || !role.spawned_by.empty())
-      refuse(fmt::format("none of role '{}' can stand by", role.name),
-             "standby is for engines and services that stand for themselves");
+      refuse(fmt::format("role '{}' cannot have standbys", role.name),
+             "standby is for engines and services whose processes are independent");
     else if (role.ports.empty())
-      refuse(
-          fmt::format("role '{}' has no ports: nobody is told of its processes, whether they stand by or not",
-                      role.name),
-          "write ports: [http]");
+      refuse(fmt::format(
+                 "role '{}' has no ports: no other role gets the addresses of its processes, standby or not",
+                 role.name),
+             "write ports: [http]");
     else if (role.standby >= replicas(role))
-      refuse(fmt::format("{} of role '{}' were to stand by, and there are {}: none would be used",
+      refuse(fmt::format("{} of role '{}' would be on standby, but there are {}: none would be used",
                          role.standby, role.name, replicas(role)),
-             "count is with those that stand by: one more, or fewer that do");
+             "count includes standbys: increase count, or reduce standby");
   }
 }
 
@@ -72,26 +73,26 @@ void check_tolerance(const config::Experiment& experiment, Plan& plan, Diagnosti
       diagnostics.error("plan.tolerate", span, std::move(message)).hint = std::move(hint);
     };
     if (role.ends_run)
-      refuse(fmt::format("the run ends with role '{}', and none of its processes can be done without",
-                         role.name),
+      refuse(fmt::format("the run ends with role '{}', so none of its processes can be lost", role.name),
              "tolerate is for engines and services");
     else if (role.rendezvous != Rendezvous::none)
-      refuse(fmt::format("the processes of role '{}' have one communicator, which ends with each of them",
-                         role.name),
-             "tolerate is for processes that stand for themselves");
+      refuse(
+          fmt::format("the processes of role '{}' share one communicator, which fails when one of them ends",
+                      role.name),
+          "tolerate is for independent processes");
     else if (!role.spawned_by.empty())
       refuse(fmt::format("the processes of role '{}' are started by another role", role.name),
              "remove 'tolerate'");
     else if (*role.tolerate >= replicas(role))
-      refuse(fmt::format("{} of role '{}' have to be left, and there are {}: none may be lost",
-                         *role.tolerate, role.name, replicas(role)),
+      refuse(fmt::format("{} of role '{}' must remain, but there are {}: none can be lost", *role.tolerate,
+                         role.name, replicas(role)),
              replicas(role) > 1 ? fmt::format("write tolerate: {{min: {}}} or less", replicas(role) - 1)
-                                : "more processes, or tolerate: {min: 0}");
+                                : "use more processes, or tolerate: {min: 0}");
     else if (is_in_group(plan, role))
-      plan.warnings.push_back(fmt::format(
-          "role '{}' tolerates losses, and its weight sync is one communicator: the trainer has to make it "
-          "anew without the lost one, or waits in it",
-          role.name));
+      plan.warnings.push_back(
+          fmt::format("role '{}' tolerates losses, but its weight sync is one communicator: the trainer must "
+                      "recreate it without the lost process, or it hangs in it",
+                      role.name));
   }
 }
 

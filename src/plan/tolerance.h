@@ -4,19 +4,20 @@
 
 namespace nlaunch::plan {
 
-/// Refuses `tolerate` of what a run cannot do without, and warns of a weight sync whose group breaks with a
-/// replica.
+/// Rejects `tolerate` for roles that a run cannot do without, and warns about a weight sync whose group
+/// breaks with a replica.
 void check_tolerance(const config::Experiment& experiment, Plan& plan, Diagnostics& diagnostics);
 
-/// Refuses `standby` of what nobody addresses, and of more than could stand by.
+/// Rejects `standby` for roles that nothing addresses, and for more replicas than possible.
 void check_standby(const config::Experiment& experiment, Plan& plan, Diagnostics& diagnostics);
 
-/// The run goes on where some of its nodes are lost.
+/// Whether the run continues after the loss of some of its nodes.
 bool outlives_nodes(const Plan& plan);
-/// Of each node whether the run goes on without it, as far as that is one of a role that tolerates it. The
-/// first node has nlaunch itself.
+/// For each node, whether the run continues without it, as far as only tolerant roles use it. The first node
+/// runs nlaunch itself.
 std::vector<bool> dispensable_nodes(const Plan& plan);
-/// Its agents keep what they have for `leader_grace` when nlaunch has ended, and find another one.
+/// Whether its agents keep their processes for `leader_grace` after nlaunch has exited, and wait for another
+/// one.
 bool outlives_leader(const Plan& plan);
 
 }  // namespace nlaunch::plan

@@ -7,7 +7,8 @@
 namespace nlaunch::plan {
 namespace {
 
-/// A bar of tqdm without a description. One with a description ("Map:", "Loading weights:") is no training.
+/// A tqdm bar without a description. One with a description ("Map:", "Loading weights:") does not show
+/// training.
 constexpr std::string_view kBar = R"(^\s*\d+%\|.*?\| (?P<step>\d+)/(?P<total>\d+) \[)";
 
 }  // namespace
@@ -16,15 +17,15 @@ const std::vector<Tracker>& trackers() {
   static const std::vector<Tracker> all{
       // transformers/trainer_callback.py, ProgressCallback
       {"trl", kBar},
-      // verl/utils/logger/aggregate_logger.py, behind Ray's "(TaskRunner pid=7)" with its colour
+      // verl/utils/logger/aggregate_logger.py, after Ray's "(TaskRunner pid=7)" with its color
       {"verl", R"((?:^|[\s)m])step:(?P<step>\d+) - (?:.*[\s:/-]timing_s/step:(?P<seconds>[\d.]+))?)"},
       // openrlhf/trainer/ppo_trainer.py
       {"openrlhf", R"(Global step (?P<step>\d+): \{)"},
-      // prime_rl/trainer/rl/train.py and prime_rl/orchestrator; "Micro Step 0/4 | ..." is no step
+      // prime_rl/trainer/rl/train.py and prime_rl/orchestrator; "Micro Step 0/4 | ..." is not a step
       {"prime-rl", R"(Step (?P<step>\d+) \| )"},
       // megatron/training/training.py
       {"megatron", R"(iteration +(?P<step>\d+)/ *(?P<total>\d+) \|)"},
-      // torchtitan/components/metrics.py, with its colours; "validate step:" is no step
+      // torchtitan/components/metrics.py, with its colors; "validate step:" is not a step
       {"torchtitan", R"((?:^|- |\x1b\[\d+m)step: +(?P<step>\d+) .*loss:)"},
       {"tqdm", kBar},
   };

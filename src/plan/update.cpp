@@ -14,10 +14,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Of a role.
+/// Members of a role.
 constexpr std::array<std::string_view, 8> kMayChange{"command", "wrapper",    "workdir", "env",
                                                      "ready",   "throughput", "alive",   "fresh"};
-/// What a plan is made from, and says of itself.
+/// The inputs of a plan, and what it says about itself.
 constexpr std::array<std::string_view, 5> kOfTheFiles{"experiment", "site_path", "sources", "warnings",
                                                       "vars"};
 
@@ -26,7 +26,7 @@ bool is_one_of(std::string_view name, const Names& names) {
   return std::ranges::find(names, name) != names.end();
 }
 
-/// Without the places where each thing was asked for.
+/// Without the location of each setting.
 Json without_origins(const Json& from) {
   if (from.is_array()) {
     auto out = Json::array();
@@ -48,7 +48,7 @@ std::string text_of(const Json& value) {
   return out;
 }
 
-/// All that is done to a variable: "set 1", "unset", "prepend /opt/bin".
+/// All operations on a variable: "set 1", "unset", "prepend /opt/bin".
 std::string operations_on(const Json& env, const std::string& name) {
   std::string out;
   for (const auto& op : env) {
@@ -78,7 +78,7 @@ void add_variables(const Json& before, const Json& after, std::vector<UpdatedSet
   }
 }
 
-/// A check that was there and is not, or the other way round, changes what the run waits for.
+/// Adding or removing a check changes what the run waits for.
 bool is_other_check(std::string_view key, const Json& before, const Json& after) {
   if (key == "alive" || key == "throughput" || key == "fresh") return before.is_null() != after.is_null();
   if (key != "ready") return false;

@@ -4,7 +4,7 @@
 
 namespace nlaunch::plan {
 
-/// What the experiment asks to be watched, with defaults for what it does not say.
+/// The `watch` settings of the experiment, with defaults for those that are not set.
 Watch make_watch(const config::Watch& watch);
 
 }  // namespace nlaunch::plan

@@ -14,7 +14,7 @@ namespace {
 
 using Gpu = std::pair<std::uint32_t, std::uint16_t>;  ///< of a node
 
-/// Who has each GPU of a group; a GPU that would be in it twice is a mistake.
+/// The process for each GPU of a group; using a GPU twice is an error.
 std::map<Gpu, std::string> check_members(const config::WeightSync& sync, const Plan& plan,
                                          Diagnostics& diagnostics) {
   std::map<Gpu, std::string> seen;
@@ -22,8 +22,7 @@ std::map<Gpu, std::string> check_members(const config::WeightSync& sync, const P
     const auto members = sync_members(plan, name.value);
     if (members.empty()) {
       diagnostics
-          .error("plan.weight-sync", name.span,
-                 fmt::format("'{}' has no GPU that could be in the group", name.value))
+          .error("plan.weight-sync", name.span, fmt::format("'{}' has no GPU for the group", name.value))
           .hint = "name roles that have `gpus`; 'learner.0' is the first process of the role 'learner'";
     }
     for (const auto& member : members) {
@@ -34,7 +33,7 @@ std::map<Gpu, std::string> check_members(const config::WeightSync& sync, const P
           .error("plan.weight-sync", name.span,
                  fmt::format("GPU {} of node {} would be in the group twice: {} and {}", member.gpu,
                              process.node, first->second, plan.name_of(process)))
-          .hint = "a communicator has a GPU once: leave one of them out";
+          .hint = "a communicator can use a GPU only once: remove one of them";
       break;
     }
   }
@@ -48,8 +47,8 @@ void check_group(const config::WeightSync& sync, const WeightSync& made, const P
   if (!found.has_errors() && !sync.order.empty() && seen.size() == 1) {
     found
         .error("plan.weight-sync", sync.order.front().span,
-               fmt::format("nobody but {} is in the group", seen.begin()->second))
-        .hint = "name those that send weights and those that get them: [learner.0, engine]";
+               fmt::format("only {} is in the group", seen.begin()->second))
+        .hint = "name the processes that send weights and those that receive them: [learner.0, engine]";
   }
   if (sync.master && !found.has_errors()) {
     const auto* process = find_process(plan, sync.master->value);
@@ -59,15 +58,15 @@ void check_group(const config::WeightSync& sync, const WeightSync& made, const P
     if (!is_member)
       found
           .error("plan.weight-sync", sync.master->span,
-                 process == nullptr
-                     ? fmt::format("there is no process '{}'", sync.master->value)
-                     : fmt::format("'{}' is not in the group, which cannot meet there", sync.master->value))
+                 process == nullptr ? fmt::format("unknown process '{}'", sync.master->value)
+                                    : fmt::format("'{}' is not in the group, so it cannot be its master",
+                                                  sync.master->value))
           .hint = "write a process of the group: engine.0";
   }
   diagnostics.append(found);
 }
 
-/// CUDA IPC reaches another process on the same GPU only.
+/// CUDA IPC reaches only another process on the same GPU.
 void check_ipc(const config::WeightSync& sync, const Plan& plan, Diagnostics& diagnostics) {
   std::set<Gpu> of_learners;
   for (const auto& process : plan.processes) {
@@ -84,7 +83,7 @@ void check_ipc(const config::WeightSync& sync, const Plan& plan, Diagnostics& di
     diagnostics
         .error("plan.weight-sync", sync.backend.span,
                fmt::format(
-                   "ipc hands weights over on one GPU, and no learner is on GPU {} of node {}, which {} has",
+                   "ipc passes weights within one GPU, but no learner is on GPU {} of node {}, which {} uses",
                    *apart, process.node, plan.name_of(process)))
         .hint =
         fmt::format("write `share_gpus_with: LEARNER` for the role '{}', or backend: nccl", role.name);

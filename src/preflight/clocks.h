@@ -18,19 +18,19 @@ struct ClockAnswer {
   std::int64_t answered = 0;  ///< by the node's clock
 };
 
-/// How far the nodes' clocks are from the leader's, as NTP has it: with the times t0 (asked, here),
-/// t1 and t2 (received and answered, there) and t3 (heard, here) the offset is ((t1-t0) + (t2-t3)) / 2, and
-/// wrong by half the round trip at most. A node is asked three times; the fastest answer counts.
+/// How far the nodes' clocks are from the leader's, as in NTP: with the times t0 (sent, here), t1 and t2
+/// (received and answered, there) and t3 (received, here), the offset is ((t1-t0) + (t2-t3)) / 2, with an
+/// error of at most half the round trip. Each node is asked three times; the fastest answer counts.
 class ClockExchange {
  public:
   explicit ClockExchange(std::size_t nodes) : nodes_(nodes) {}
 
-  /// The question, for one node. Send it at once.
+  /// The question for one node. Send it immediately.
   [[nodiscard]] static ClockQuestion question();
-  /// What the node says to that.
+  /// The node's answer to it.
   [[nodiscard]] static ClockAnswer answer(const ClockQuestion& question);
 
-  /// Takes a node's answer in the moment in which it comes: true when the node is to be asked once more.
+  /// Takes a node's answer at the moment it arrives: true if the node must be asked again.
   bool on_answer(std::uint32_t node, const ClockAnswer& answer);
   [[nodiscard]] bool complete() const;
   /// By node; nothing: it has not answered.

@@ -100,7 +100,7 @@ void Examiner::add(std::vector<Row> rows) {
   for (auto& row : rows) add(std::move(row));
 }
 
-/// True when no row of the stage fails.
+/// True if no row of the stage fails.
 bool Examiner::judge(Stage stage) {
   bool fit = true;
   judged_identity_ = judged_identity_ || stage == Stage::identity;
@@ -114,9 +114,9 @@ bool Examiner::judge(Stage stage) {
   return fit;
 }
 
-/// The rungs below the plan's own groups. True when these are next.
+/// The rungs below the plan's own groups. True if these are next.
 bool Examiner::climb() {
-  request_.options.tell("the ladder, from one GPU upwards");
+  request_.options.tell("ladder, starting with one GPU");
   auto lower = climb_ladder(loop_, request_, observations_);
   add(std::move(lower.rows));
   if (lower.cancelled) cancel();
@@ -143,7 +143,7 @@ void Examiner::probe() {
   set_expectations(observations_, report_.measurements);
 }
 
-/// False when nothing more can be asked.
+/// False if nothing more can be tried.
 bool Examiner::try_plan() {
   const auto fit = [this](const std::vector<RankReport>& reports) {
     observations_.reports = reports;
@@ -152,7 +152,7 @@ bool Examiner::try_plan() {
   const auto cancelled =
       try_groups(loop_, request_, observations_, {.folder = request_.folder + "/preflight", .fit = fit});
   if (!cancelled) {
-    add(unknown("identity", "preflight folder", cancelled.error().first_message()));
+    add(unknown("identity", "preflight directory", cancelled.error().first_message()));
     return false;
   }
   if (*cancelled) {
@@ -164,11 +164,11 @@ bool Examiner::try_plan() {
   return true;
 }
 
-/// Which part of a group that is not well is to blame.
+/// Which part of a failing or slow group is to blame.
 void Examiner::search() {
   const auto wrong = complaints(observations_);
   if (wrong.empty()) return;
-  request_.options.tell("looking for the part that is to blame");
+  request_.options.tell("searching for the culprit");
   auto found = bisect(loop_, request_, observations_, wrong);
   add(std::move(found.rows));
   std::ranges::move(found.figures, std::back_inserter(observations_.figures));
@@ -211,7 +211,7 @@ Measured measure(const Request& request, std::vector<Rank> ranks, std::vector<Gr
 Report run(const Request& request) {
   const auto begin = std::chrono::steady_clock::now();
   sys::Loop loop;
-  request.options.tell("looking at this machine");
+  request.options.tell("checking this machine");
   auto report = examine(loop, examination_here(loop, request), {look(request)});
   report.elapsed = std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - begin);
   return report;

@@ -6,7 +6,7 @@
 
 namespace nlaunch::preflight {
 
-/// What is to be started.
+/// What to start.
 struct ProbeStart {
   const std::vector<Rank>& ranks;          ///< all of the preflight
   const std::vector<std::size_t>& wanted;  ///< those whose probes are started
@@ -17,33 +17,33 @@ struct Examination {
   const plan::Plan& plan;
   const Options& options;
   Deadlines deadlines{};
-  std::string folder;  ///< of the attempt, seen by all nodes; "preflight" is made (or emptied) in it
-  std::vector<std::string> hosts{};      ///< names of the nodes; empty where there is only this machine
-  std::vector<std::string> addresses{};  ///< by which the nodes reach each other; empty likewise
+  std::string folder;  ///< of the attempt, visible to all nodes; "preflight" is created (or emptied) in it
+  std::vector<std::string> hosts{};      ///< names of the nodes; empty if this machine is the only one
+  std::vector<std::string> addresses{};  ///< the addresses of the nodes for each other; empty likewise
   std::vector<std::optional<ClockOffset>> clocks{};  ///< by node; empty likewise
   std::function<bool()> cancelled{};
-  /// Makes probes, again and again; the ones before have ended.
+  /// Creates probes repeatedly; the previous ones have exited.
   std::function<std::unique_ptr<Probes>(const ProbeStart&)> probes;
 };
 
-/// What fresh probes did with trials.
+/// What fresh probes did with the trials.
 struct Measured {
-  std::vector<Row> rows{};  ///< what was wrong: with the ranks, with a group, with what is left of the probes
-  std::vector<RankReport> reports{};  ///< one for each rank; none where no probe could be started
-  bool went = false;                  ///< the identities were fit, and the ranks were told to go on
+  std::vector<Row> rows{};  ///< the problems: with the ranks, with a group, with probes that are left
+  std::vector<RankReport> reports{};  ///< one per rank; none if no probe could be started
+  bool went = false;                  ///< the identities were fit, and the ranks were told to continue
   bool cancelled = false;
 };
 
-/// Lets probes do `trials`, whose members are indices into `ranks` (of all nodes, node after node), and
-/// nothing else. The level and the ladder of `request.options` do not count. Runs `loop`; when it returns,
-/// every probe has been reaped, or a row says which could not be.
+/// Makes probes run `trials`, whose members are indices into `ranks` (of all nodes, in node order), and
+/// nothing else. The level and the ladder of `request.options` are ignored. Runs `loop`. When it returns,
+/// every probe has been reaped, or a row names those that could not be.
 Measured measure(sys::Loop& loop, const Examination& request, std::vector<Rank> ranks,
                  std::vector<GroupTrial> trials);
 
-/// The same on this machine alone.
+/// The same on this machine only.
 Measured measure(const Request& request, std::vector<Rank> ranks, std::vector<GroupTrial> trials);
 
-/// Judges what all nodes found, and lets probes try the plan's groups. Runs `loop`. `findings` by node.
+/// Judges what all nodes found, and makes probes try the plan's groups. Runs `loop`. `findings` by node.
 Report examine(sys::Loop& loop, const Examination& request, std::vector<Findings> findings);
 
 }  // namespace nlaunch::preflight

@@ -21,7 +21,7 @@ namespace {
 
 using nlohmann::json;
 
-/// "RUN-attempt-0" of the folder of an attempt, which is the same on all nodes.
+/// "RUN-attempt-0" from the directory of an attempt, which is the same on all nodes.
 std::string tag_of(const std::filesystem::path& attempt) {
   return fmt::format("{}-{}", attempt.parent_path().filename().string(), attempt.filename().string());
 }
@@ -33,7 +33,7 @@ std::map<std::uint32_t, std::string> paths_of(const std::map<std::uint32_t, Role
   return paths;
 }
 
-/// NVML, each role's Python and libfabric take a fifth of a second and more: all are asked at the same time.
+/// NVML, each role's Python and libfabric take a fifth of a second or more: all are queried at the same time.
 NodeObservations gather(const Request& request) {
   NodeObservations observations{.plan = request.plan, .node = request.node, .address = request.address};
   observations.ranks = make_ranks(request.plan, request.node);

@@ -8,7 +8,7 @@
 
 namespace nlaunch::preflight {
 
-/// What a node says of itself, before any probe has touched a GPU.
+/// What a node reports about itself, before any probe has touched a GPU.
 struct Findings {
   std::vector<Row> rows;    ///< of the checks of a machine
   std::vector<Rank> ranks;  ///< of this node, in plan order
@@ -17,10 +17,10 @@ struct Findings {
   NodeSummary summary{};
 };
 
-/// Looks at this machine: its GPUs, limits, ports and folders, and the libnccl of each role.
+/// Checks this machine: its GPUs, limits, ports and directories, and the libnccl of each role.
 Findings look(const Request& request);
 
-/// Between a node's agent and the leader. What is no findings is an exception.
+/// Sent between a node's agent and the leader. Anything that is not findings throws.
 nlohmann::json to_json(const Findings& findings);
 Findings findings_from_json(const nlohmann::json& from);
 

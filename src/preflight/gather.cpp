@@ -34,7 +34,8 @@ std::vector<Folder> folders_of(const NodeObservations& observations, const std::
   add(out, {"run directory", run_folder});
   add(out, {"scratch", observations.node.scratch});
   add(out, {"shared memory", "/dev/shm", Folder::Use::write});
-  if (observations.for_the_machine()) return out;  // wherever its check was started is nobody's workdir
+  if (observations.for_the_machine())
+    return out;  // the directory where its check was started is not a process's workdir
   for (const auto& [role, process] : observations.first_of_roles())
     add(out, {observations.plan.roles[role].name + "'s workdir", process->workdir, Folder::Use::look});
   return out;

@@ -17,14 +17,14 @@
 namespace nlaunch::preflight {
 namespace {
 
-/// The others may begin later, and NIXL takes a second to load.
+/// The others may start later, and NIXL takes a second to load.
 constexpr std::chrono::seconds kToMeet{20};
 constexpr std::chrono::seconds kForTheRest{10};
 constexpr std::string_view kMark = "nlaunch-nixl: ";
 
-/// `send HOST PORTS TAG RECEIVERS SECONDS`, or `receive HOST PORTS TAG NAME SECONDS`. NIXL of PyPI is a
-/// package for each CUDA; `nixl` chooses one of them. Tried with 1.5.1: destructors of its agents may crash,
-/// so that the program ends without them.
+/// `send HOST PORTS TAG RECEIVERS SECONDS`, or `receive HOST PORTS TAG NAME SECONDS`. NIXL on PyPI is one
+/// package per CUDA; `nixl` selects one of them. Tried with 1.5.1: destructors of its agents may crash, so
+/// the program exits without them.
 constexpr std::string_view kProgram = R"py(
 import base64, ctypes, importlib, importlib.metadata, json, os, socket, sys, time
 what, host, ports, tag, fifth, patience = sys.argv[1:7]
@@ -34,7 +34,7 @@ SIZE, until = 1 << 20, time.monotonic() + float(patience)
 wrong = []
 
 def end(**said):
-    # A package that is there and cannot be imported is another matter than none.
+    # A package that exists but cannot be imported is different from a missing one.
     if said.pop("lacks", False):
         said.update(error=wrong[-1]) if version() != "?" else said.update(lacks=True)
 
@@ -107,7 +107,7 @@ def send():
         except OSError as error:
             why, listener = error, None
     if listener is None:
-        end(version=version(), error="no port is free for the trial: " + str(why))
+        end(version=version(), error="no free port for the trial: " + str(why))
     met = served = 0
     while met < int(fifth) and time.monotonic() < until:
         listener.settimeout(left())
@@ -121,7 +121,7 @@ def send():
     end(version=version() if api else "", lacks=api is None, served=served)
 
 def meet():
-    """The stream of the sender, which says the tag first: somebody else may listen on one of the ports."""
+    """The stream of the sender, which sends the tag first: another program may listen on one of the ports."""
     why = None
     while time.monotonic() < until:
         for port in ports:
@@ -135,7 +135,7 @@ def meet():
             except (OSError, ValueError, AttributeError) as error:
                 why = error
         time.sleep(0.1)
-    end(version=version(), error=f"nobody sends at {host}: {why}")
+    end(version=version(), error=f"no sender at {host}: {why}")
 
 def receive():
     api = load()
@@ -155,7 +155,7 @@ def receive():
     if "lacks" in answer:
         end(version=version(), sender_lacks=True)
     if answer["state"] != "DONE" or memory.buffer.raw != PATTERN:
-        end(version=version(), error="the transfer ended in the state " + answer["state"] + ", and what arrived is not what was sent")
+        end(version=version(), error="the transfer ended in state " + answer["state"] + ", and the received data differs from what was sent")
     end(version=version(), seconds=answer["seconds"])
 
 try:
@@ -172,7 +172,7 @@ nlohmann::json said_by(const std::string& out) {
   return said;
 }
 
-/// Runs it as the process would run, without its wrapper.
+/// Runs it like the process, without its wrapper.
 void run(const plan::BoundProcess& process, const std::string& python, std::vector<std::string> arguments,
          Duration patience, NixlTransfer& found) {
   sys::SpawnRequest request;
@@ -187,7 +187,7 @@ void run(const plan::BoundProcess& process, const std::string& python, std::vect
   } else if (!said.is_object()) {
     const auto words = text::trim(done->err);
     found.error =
-        fmt::format("{} {}{}", python, done->timed_out ? "did not end in time" : done->status.str(),
+        fmt::format("{} {}{}", python, done->timed_out ? "did not finish in time" : done->status.str(),
                     words.empty() ? "" : fmt::format(": {}", text::printable(words.substr(0, 300))));
   } else {
     found.version = said.value("version", "");
@@ -199,7 +199,7 @@ void run(const plan::BoundProcess& process, const std::string& python, std::vect
   }
 }
 
-/// Where the sender may listen: the run's own ports are held for its processes. The same on all nodes.
+/// Where the sender can listen: the run's own ports are held for its processes. The same on all nodes.
 std::string ports_of(std::string_view tag) {
   constexpr std::uint32_t kFirst = 10'000;
   constexpr std::uint32_t kRange = 10'000;

@@ -14,7 +14,7 @@
 #include "preflight/preflight.h"
 #include "preflight/shared_folder.h"
 
-/// What the checks are given: everything that was found, as values. A check is a pure function of these.
+/// The input of the checks: everything that was found, as values. A check is a pure function of these.
 namespace nlaunch::preflight {
 
 struct GpuFact {
@@ -33,14 +33,14 @@ struct MachineFacts {
   std::string driver;
   std::string cuda_driver;  ///< "13.0", the newest CUDA that the driver supports
   std::string nvml_error;
-  bool no_driver = false;                ///< with nvml_error: this machine has none, as one without GPUs
+  bool no_driver = false;                ///< with nvml_error: this machine has none, like one without GPUs
   std::vector<GpuFact> gpus;             ///< in order of bus ids
   std::optional<std::uint64_t> memlock;  ///< bytes; nothing: unlimited
   std::optional<std::uint64_t> nofile;
   std::optional<std::uint64_t> nproc;
   std::optional<std::uint64_t> core;      ///< bytes
   std::optional<std::uint64_t> shm_free;  ///< bytes; nothing: there is no /dev/shm
-  std::string userfaultfd;  ///< that this user may open: "all", "user mode", "none"; empty: unknown
+  std::string userfaultfd;  ///< that this user can open: "all", "user mode", "none"; empty: unknown
 };
 
 /// The libnccl of one role.
@@ -61,21 +61,21 @@ struct PortFact {
   std::string process;
   std::uint16_t port = 0;
   std::string error;  ///< empty: free
-  bool sure = true;   ///< that the process listens there
+  bool sure = true;   ///< the process listens there
 };
-/// One that the run will use; nlaunch-probe is asked about it ("folder/PATH").
+/// A directory that the run will use; nlaunch-probe checks it ("folder/PATH").
 struct Folder {
   std::string what;  ///< "run directory", "scratch", "learner's workdir"
   std::string path;
   enum class Use {
-    look,   ///< it has to be there
-    write,  ///< and to be written to
-    fill,   ///< and to have room for the run's files
+    look,   ///< it must exist
+    write,  ///< and be writable
+    fill,   ///< and have room for the run's files
   };
   Use use = Use::fill;
 };
 
-/// One GPU (or CPU slot) of one process: what one probe stands for.
+/// One GPU (or CPU slot) of one process: the subject of one probe.
 struct Rank {
   std::uint32_t process = 0;  ///< index into Plan::processes
   std::uint16_t gpu = 0;
@@ -83,12 +83,12 @@ struct Rank {
   std::size_t bound = 0;            ///< index into its node's BoundNode::processes
   std::string subject;              ///< "learner rank 1 (GPU 1)"; of several nodes "(node3 GPU 1)"
   int device = -1;                  ///< CUDA ordinal in the process's environment; -1: CPU slot
-  LibraryFact library{};            ///< its role's on its node, where it uses a GPU
-  std::vector<std::string> slow{};  ///< "NCCL_P2P_DISABLE=1": settings that take a transport away
-  std::string no_probe{};           ///< why it cannot have one: its container's; empty: it can
+  LibraryFact library{};            ///< its role's on its node, if it uses a GPU
+  std::vector<std::string> slow{};  ///< "NCCL_P2P_DISABLE=1": settings that disable a transport
+  std::string no_probe{};           ///< why it cannot have one: its container; empty: it can
 };
 
-/// What nlaunch-probe said when it was asked about the machine.
+/// The answer of nlaunch-probe to a question about the machine.
 struct Answer {
   nlohmann::json said;  ///< null: there is none
   std::string error;    ///< why not: "nlaunch-probe gpu-health did not answer within 5 s"
@@ -103,30 +103,31 @@ struct Fingerprint {
   std::string value;
 };
 
-/// Of one node: what the checks of a machine are given.
+/// For one node: the input of the checks of a machine.
 struct NodeObservations {
   const plan::Plan& plan;
   const plan::BoundNode& node;
-  std::string address{};  ///< by which other nodes reach this one; empty: there is only this machine
+  std::string address{};  ///< the address of this node for other nodes; empty: this machine is the only one
   MachineFacts machine{};
-  std::map<std::uint32_t, RolePython> pythons{};     ///< by role, of those that can be expected to have one
+  std::map<std::uint32_t, RolePython> pythons{};     ///< by role, for those that are expected to have one
   std::map<std::uint32_t, LibraryFact> libraries{};  ///< by role, for roles that use GPUs here
   std::vector<PortFact> ports{};
   std::vector<Folder> folders{};
   std::vector<SharedFolder> shared_folders{};
   std::vector<NixlTransfer> nixl{};
   std::vector<Rank> ranks{};  ///< those of this node
-  Answers answers{};  ///< by the inquiry's name; of a role "NAME/ROLE". What was not asked for is not there
+  Answers answers{};  ///< by the inquiry's name; for a role "NAME/ROLE". Questions that were not asked are
+                      ///< missing
 
-  /// The answer of that name; null where it was not asked for.
+  /// The answer with that name; null if it was not asked.
   [[nodiscard]] const Answer* answer(std::string_view name) const {
     const auto found = answers.find(name);
     return found == answers.end() ? nullptr : &found->second;
   }
   [[nodiscard]] bool has_gpus() const { return !node.gpus.empty(); }
-  /// What the plan says of this node. Its `count` is that of the node's pool.
+  /// The plan's description of this node. Its `count` is that of the node's pool.
   [[nodiscard]] const plan::Node& planned() const;
-  /// The plan is of this machine's parts, and no experiment's: what the profile says of a node is all that
+  /// The plan is of this machine's parts and not of an experiment: only what the profile says about a node
   /// counts.
   [[nodiscard]] bool for_the_machine() const;
   /// The first process of each role on this machine, by role.
@@ -148,7 +149,7 @@ struct GroupTrial {
   bool transport = false;
   std::string not_run;  ///< why it is not tried; empty: it is
   std::vector<Workload> workloads{};
-  bool neighbours = false;       ///< each rank sends to the next one, in place of the group's own operation
+  bool neighbours = false;       ///< each rank sends to the next one, instead of the group's own operation
   std::optional<Drill> drill{};  ///< instead of sizes and workloads
 
   [[nodiscard]] Collective op() const {
@@ -160,14 +161,14 @@ struct GroupTrial {
 };
 
 struct Identity {
-  std::string host_id;  ///< what NCCL takes for the host
+  std::string host_id;  ///< what NCCL uses as the host identity
   std::string host_id_source;
   std::string visible_devices;
   int device = -1;
-  std::string bus_id;  ///< as CUDA says it; empty for a CPU slot
+  std::string bus_id;  ///< as CUDA reports it; empty for a CPU slot
   std::string uuid;
-  std::string nvml_uuid;         ///< that NVML gives this bus id; empty where it could not be asked
-  std::string domain{};          ///< of NVLink, over nodes; empty: its fabric is the node's own, or unknown
+  std::string nvml_uuid;  ///< that NVML reports for this bus id; empty if NVML could not be queried
+  std::string domain{};   ///< of NVLink, across nodes; empty: the fabric is local to the node, or unknown
   std::uint64_t free_bytes = 0;  ///< of the GPU's memory, once this probe has its context
 };
 
@@ -178,10 +179,11 @@ struct SizeResult {
   std::uint64_t first_wrong = 0;
   std::uint32_t expected = 0;
   std::uint32_t found = 0;
-  int rank = -1;  ///< index into GroupTrial::members: whose part is wrong; -1: no single one's
+  int rank = -1;  ///< index into GroupTrial::members: whose contribution is wrong; -1: not a single rank's
   double seconds = 0;
   double busbw = 0;
-  std::string fault{};  ///< of its part: "missing" or "twice" in a sum, "received": as it came from that rank
+  std::string
+      fault{};  ///< of its contribution: "missing" or "twice" in a sum, "received": as it came from that rank
 };
 
 struct PairTransport {
@@ -190,38 +192,38 @@ struct PairTransport {
   std::string via;
 };
 
-/// What one rank says of a workload that it has done.
+/// What one rank reports about a workload that it has completed.
 struct WorkloadResult {
   std::string workload;
   std::uint64_t wrong = 0;      ///< elements, when each of its operations was checked before
   std::vector<double> seconds;  ///< of each step
 };
 
-/// What NCCL's log says that it took for an operation.
+/// What NCCL chose for an operation, according to its log.
 struct Choice {
   Collective op = Collective::all_reduce;
   std::uint64_t bytes = 0;
   std::string algorithm;
   std::string protocol;
-  std::uint32_t channels = 0;  ///< 0: not said
+  std::uint32_t channels = 0;  ///< 0: not logged
 };
 
-/// What a rank saw of a drill.
+/// What a rank saw in a drill.
 struct DrillSeen {
   enum class End {
     completed,
-    waiting,  ///< still, when the deadline came
+    waiting,  ///< still, at the deadline
     blocked,  ///< a call did not return
     failed,
   };
   End end = End::waiting;
   std::uint64_t launched = 0;  ///< operations
-  std::string text;            ///< of the library, where it said something
-  std::uint64_t wrong = 0;     ///< elements, when it completed
+  std::string text;            ///< of the library, if it printed one
+  std::uint64_t wrong = 0;     ///< elements, if it completed
   double seconds = 0;
 };
 
-/// How far one rank came with one group.
+/// How far one rank got with one group.
 struct Progress {
   bool joining = false;
   bool joined = false;
@@ -241,33 +243,33 @@ struct ProbeError {
   std::string text;
 };
 
-/// What one probe said.
+/// The report of one probe.
 struct RankReport {
   std::optional<Identity> identity;
   std::map<std::string, Progress> groups;  ///< by the group's name
   std::vector<ProbeError> errors;
   bool done = false;
-  std::string end;    ///< how it ended by itself without being done: "was killed by SIGSEGV; ..."
-  std::string stuck;  ///< state in which it survived SIGKILL; empty: it was reaped
+  std::string end;    ///< how it exited by itself without being done: "was killed by SIGSEGV; ..."
+  std::string stuck;  ///< the state in which it survived SIGKILL; empty: it was reaped
 };
 
-/// Of a node's clock against the leader's.
+/// A node's clock compared with the leader's.
 struct ClockOffset {
   double seconds = 0;     ///< ahead
-  double round_trip = 0;  ///< of the message that told; the offset is wrong by half of it at most
+  double round_trip = 0;  ///< of the message that reported it; the error of the offset is at most half of it
 };
 
-/// Of the whole job: what the checks of ranks and groups are given.
+/// For the whole job: the input of the checks of ranks and groups.
 struct Observations {
   const plan::Plan& plan;
-  std::vector<std::string> hosts{};  ///< names of the nodes; empty where there is only this machine
-  std::vector<std::optional<ClockOffset>> clocks{};  ///< by node; empty where there is only this machine
+  std::vector<std::string> hosts{};  ///< names of the nodes; empty if this machine is the only one
+  std::vector<std::optional<ClockOffset>> clocks{};  ///< by node; empty if this machine is the only one
   Deadlines deadlines{};
   std::vector<Rank> ranks{};
   std::vector<GroupTrial> groups{};
-  std::vector<RankReport> reports{};  ///< one for each rank once the probes have run
+  std::vector<RankReport> reports{};  ///< one per rank once the probes have run
   std::vector<Fingerprint> fingerprints{};
-  bool went = false;  ///< the identities were fit, and the ranks were told to go on
+  bool went = false;  ///< the identities were fit, and the ranks were told to continue
   PreflightLevel level = PreflightLevel::standard;
   bool apart = false;             ///< the groups have no rank in common, and none waits for another
   std::vector<Figure> figures{};  ///< of all nodes
@@ -276,10 +278,10 @@ struct Observations {
   [[nodiscard]] const plan::Role& role_of(const Rank& rank) const {
     return plan.role_of(plan.processes[rank.process]);
   }
-  /// The nodes of some ranks, each once, in the order of the ranks; none where there is only this machine.
+  /// The nodes of some ranks, without duplicates, in rank order; none if this machine is the only one.
   [[nodiscard]] std::vector<std::string> hosts_of(const std::vector<std::size_t>& ranks) const;
   [[nodiscard]] bool crosses_nodes(const GroupTrial& group) const;
-  /// Those of a group that is within one node; none of one that crosses them.
+  /// The node of a group that is within one node; none for one that crosses nodes.
   [[nodiscard]] std::vector<std::string> host_of(const GroupTrial& group) const;
 };
 
@@ -289,7 +291,7 @@ std::optional<std::string> variable_of(const plan::BoundProcess& process, std::s
 std::string seconds_text(Duration duration);
 /// "8 B", "22118400 B", "128MiB": a message's size, exact.
 std::string message_text(std::uint64_t bytes);
-/// "1.5 GiB": people compare these, they do not compute with them.
+/// "1.5 GiB": for people to compare, not to compute with.
 std::string size_text(std::uint64_t bytes);
 /// "95.1 µs", "2.24 ms".
 std::string time_text(double seconds);

@@ -10,11 +10,11 @@
 #include "preflight/row.h"
 
 /// Checks the machine and the libraries that a plan will use, before anything starts: with nlaunch-probe, one
-/// for each GPU of the plan on this node, each in its role's environment and with its role's libnccl.
+/// per GPU of the plan on this node, each in its role's environment and with its role's libnccl.
 namespace nlaunch::preflight {
 
 struct Deadlines {
-  Duration join = std::chrono::seconds(20);  ///< for all ranks of a group to meet; also for taking the GPU
+  Duration join = std::chrono::seconds(20);  ///< for all ranks of a group to join; also for opening the GPU
   Duration op = std::chrono::seconds(20);    ///< for one check or measurement of one size
 };
 
@@ -28,21 +28,21 @@ struct Measurement {
   double seconds = 0;  ///< for one operation
   double busbw = 0;    ///< bytes/s, as nccl-tests counts it
   std::string kind{};  ///< of the group: "node", "world", "weight-sync"
-  double floor = 0;    ///< bytes/s that the site expects at this size; 0: nothing
-  double limit = 0;    ///< bytes/s that the links can carry, as the site says; 0: it does not
+  double floor = 0;    ///< bytes/s that the site expects at this size; 0: none
+  double limit = 0;    ///< bytes/s that the links can carry, according to the site; 0: not set
 };
 
 /// A figure of one GPU, of a pair, or of a node.
 struct Figure {
   std::string what;  ///< "p2p", "host_to_device", "device_to_host", "gemm", "pair", "clock"
-  std::string host;  ///< empty where there is only this machine
-  std::string from;  ///< "GPU 0"; of a pair of nodes the first one's name
+  std::string host;  ///< empty if this machine is the only one
+  std::string from;  ///< "GPU 0"; for a pair of nodes the name of the first
   std::string to{};  ///< of a pair; else empty
   double value = 0;
   std::string unit;  ///< "B/s", "FLOP/s", "s"
 };
 
-/// What a node is, in a line.
+/// A summary of a node, in one line.
 struct NodeSummary {
   std::string host;
   std::string arch;
@@ -63,14 +63,14 @@ struct Report {
   bool cancelled = false;
   std::string plan{};     ///< name of the experiment, or of the machine's own plan
   std::string site{};     ///< name of the profile
-  std::int64_t time = 0;  ///< when it ended, seconds since 1970
+  std::int64_t time = 0;  ///< when it finished, seconds since 1970
 };
 
-/// What is to be checked.
+/// What to check.
 struct Options {
   PreflightLevel level = PreflightLevel::standard;
   bool ladder = false;  ///< one GPU, one node, two nodes, all: up to the first rung that fails
-  /// Told what goes on now, in a few words: "learner world: 4 of 16 groups"; may be empty.
+  /// receives progress messages, a few words each: "learner world: 4 of 16 groups"; may be empty
   std::function<void(const std::string&)> progress{};
 
   void tell(const std::string& words) const {
@@ -81,17 +81,17 @@ struct Options {
 struct Request {
   const plan::Plan& plan;
   const plan::BoundNode& node;
-  std::string folder;  ///< of the attempt; "preflight" is made (or emptied) in it
+  std::string folder;  ///< of the attempt; "preflight" is created (or emptied) in it
   std::string probe;   ///< path of nlaunch-probe
   Options options{};
   Deadlines deadlines{};
-  std::function<bool()> cancelled{};  ///< asked ten times a second; true stops the checks; may be empty
-  std::string facts{};                ///< what `nlaunch-probe facts` said a moment ago; empty: it is asked
-  std::string address{};              ///< by which other nodes reach this one; empty: it is the only one
+  std::function<bool()> cancelled{};  ///< polled ten times a second; true stops the checks; may be empty
+  std::string facts{};                ///< the recent output of `nlaunch-probe facts`; empty: it is run
+  std::string address{};              ///< the address of this node for other nodes; empty: it is the only one
 };
 
 /// Runs all checks of the level on this machine. When it returns, every probe has been reaped and the GPUs'
-/// memory is free again; a probe that even SIGKILL did not end within five seconds has a row of its own.
+/// memory is free again; a probe that SIGKILL did not kill within five seconds has its own row.
 Report run(const Request& request);
 
 }  // namespace nlaunch::preflight

@@ -9,7 +9,7 @@ namespace nlaunch::preflight {
 
 using nlaunch::name_of;
 
-/// *unknown*: the check could not be carried out. *skip*: it does not apply here, or was not asked for.
+/// *unknown*: the check could not be carried out. *skip*: it does not apply here, or was not requested.
 enum class Status { pass, warn, fail, unknown, skip };
 BOOST_DESCRIBE_ENUM(Status, pass, warn, fail, unknown, skip)
 
@@ -18,23 +18,22 @@ BOOST_DESCRIBE_ENUM(Responsible, nobody, user, admin)
 
 std::string_view name_of(Responsible responsible);
 
-/// What one check says of one subject, as a person should read it.
+/// The result of one check for one subject, for people to read.
 struct Row {
   std::string check;  ///< name of the check: "identity", "all_reduce"
   Status status = Status::pass;
   std::string subject;   ///< a rank with its GPU, a role, a group, a limit
   std::string value;     ///< what was found
-  std::string expected;  ///< what should have been; may be empty
-  std::string fix;       ///< what to do about it; empty unless something is wrong
+  std::string expected;  ///< what was expected; may be empty
+  std::string fix;       ///< how to fix it; empty unless there is a problem
   Responsible responsible = Responsible::nobody;
-  std::vector<std::string>
-      hosts{};  ///< the nodes that it is about; empty: none in particular, or the only one
+  std::vector<std::string> hosts{};  ///< the nodes concerned; empty: none in particular, or the only one
 };
 
 Row passed(std::string check, std::string subject, std::string value, std::string expected = "");
 Row skipped(std::string check, std::string subject, std::string reason);
 Row unknown(std::string check, std::string subject, std::string reason);
-/// A fault and how to mend it.
+/// How to fix a fault, and who can.
 struct Remedy {
   std::string fix;
   Responsible responsible = Responsible::user;
@@ -42,7 +41,7 @@ struct Remedy {
 Row failed(std::string check, std::string subject, std::string value, std::string expected, Remedy remedy);
 Row warned(std::string check, std::string subject, std::string value, std::string expected, Remedy remedy);
 
-/// The worst of all rows: fail, then unknown, then warn; *pass* when there is none of these.
+/// The worst of all rows: fail, then unknown, then warn; *pass* if there are none of these.
 Status worst(const std::vector<Row>& rows);
 
 }  // namespace nlaunch::preflight

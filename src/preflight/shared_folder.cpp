@@ -19,7 +19,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kBetweenLooks{20};
 
-/// True once it is there.
+/// True once it exists.
 bool wait_for(const fs::path& file, Clock::time_point until) {
   std::error_code error;
   while (!fs::exists(file, error)) {
@@ -33,10 +33,10 @@ class Trial {
  public:
   Trial(const std::string& tag, SharedFolder& found) : folder_(found.path), tag_(tag), found_(found) {}
 
-  /// Answers each of the other nodes, as long as they may ask.
+  /// Answers each of the other nodes, while they may ask.
   void write(const std::set<std::uint32_t>& readers) {
     if (!make_folder()) return;
-    const auto until = Clock::now() + 2 * kToSeeAFile;  // the others may begin later
+    const auto until = Clock::now() + 2 * kToSeeAFile;  // the others may start later
     auto left = readers;
     std::error_code error;
     while (!left.empty() && Clock::now() < until) {
@@ -53,11 +53,11 @@ class Trial {
     if (!make_folder()) return;
     const auto begin = Clock::now();
     std::error_code error;
-    fs::remove(answers(node), error);  // of a trial that was cut off
+    fs::remove(answers(node), error);  // of a trial that was interrupted
     if (const auto asked = sys::write_file_atomically(asks(node), "seen?\n"); !asked) {
       found_.error = asked.error().first_message();
     } else if (!wait_for(answers(node), begin + kToSeeAFile)) {
-      found_.error = fmt::format("no file of {}'s node is seen here after {}", found_.writer,
+      found_.error = fmt::format("no file from {}'s node is seen here after {}", found_.writer,
                                  format_duration(kToSeeAFile));
     }
     found_.seen = std::chrono::duration_cast<Duration>(Clock::now() - begin);
@@ -69,13 +69,13 @@ class Trial {
   bool make_folder() {
     std::error_code error;
     fs::create_directories(folder_, error);
-    if (error) found_.error = fmt::format("cannot make the folder: {}", error.message());
+    if (error) found_.error = fmt::format("cannot create the directory: {}", error.message());
     return !error;
   }
   [[nodiscard]] fs::path asks(std::uint32_t node) const { return file("asks", node); }
   [[nodiscard]] fs::path answers(std::uint32_t node) const { return file("answers", node); }
-  /// In the folder itself: one of the trial's own would be removed by a node while another is about to use
-  /// it.
+  /// In the directory itself: a subdirectory for the trial would be removed by one node while another is
+  /// about to use it.
   [[nodiscard]] fs::path file(std::string_view what, std::uint32_t node) const {
     return folder_ / fmt::format(".nlaunch-{}.{}.{}", tag_, what, node);
   }

@@ -11,7 +11,7 @@ namespace {
 
 std::string places() {
   const char* extra = std::getenv("LD_LIBRARY_PATH");
-  return fmt::format("{}the loader's cache and system folders",
+  return fmt::format("{}the loader's cache and system directories",
                      extra == nullptr || *extra == 0 ? "" : fmt::format("LD_LIBRARY_PATH ({}), ", extra));
 }
 

@@ -12,7 +12,7 @@ namespace nlaunch::probe {
 Result<nlohmann::json> describe_nccl(const DynamicLibrary& library) {
   const auto get_version = library.find<int (*)(int*)>("ncclGetVersion");
   if (get_version == nullptr) {
-    return failure("probe.library", "{} is no NCCL: it has no ncclGetVersion", library.path());
+    return failure("probe.library", "{} is not NCCL: it has no ncclGetVersion", library.path());
   }
   int code = 0;
   if (const int error = get_version(&code); error != 0) {
@@ -54,7 +54,7 @@ const Registered<Question> find_library_question{{
     .order = 30,
     .name = "find-library",
     .arguments = "NAME",
-    .what = "what the loader takes for this name in this environment",
+    .what = "what the loader loads for this name in this environment",
     .at_least = 1,
     .answer = examine_nccl,
 }};

@@ -40,7 +40,7 @@ int main(int argc, char** argv) {
   const std::string_view asked = arguments[0] == "--version" ? "version" : std::string_view(arguments[0]);
   for (const auto* question : questions) {
     const auto given = probe::Arguments(arguments).subspan(1);
-    // Libraries with threads of their own (NCCL, CUDA) must not be torn down by destructors.
+    // Libraries with their own threads (NCCL, CUDA) must not be torn down by destructors.
     if (question->name == asked && given.size() >= question->at_least) ::_exit(answer(*question, given));
   }
   return usage(questions);

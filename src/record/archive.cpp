@@ -32,7 +32,7 @@ NamelessFile::~NamelessFile() {
 
 Result<void> NamelessFile::name(const std::filesystem::path& path) {
   if (temporary_.empty()) {
-    // A link replaces nothing, and a rename needs a name: open(2), O_TMPFILE.
+    // A link cannot replace a file, and a rename needs a name: open(2), O_TMPFILE.
     temporary_ = (path.parent_path() / fmt::format(".{}-{}", path.filename().string(), ::getpid())).string();
     ::unlink(temporary_.c_str());
     const auto self = fmt::format("/proc/self/fd/{}", fd_.get());

@@ -10,9 +10,9 @@
 
 namespace nlaunch::record {
 
-/// A file in a folder that has no name yet: until it gets one it vanishes with its descriptor, whatever
-/// happens to this process. File systems that have no such thing (NFS) give it a name that begins with a
-/// dot, which is removed at the end.
+/// A file in a directory that has no name yet: until it is named, it disappears with its descriptor, whatever
+/// happens to this process. On file systems that do not support this (NFS), it gets a name that starts with a
+/// dot and is removed at the end.
 class NamelessFile {
  public:
   static Result<NamelessFile> make(const std::filesystem::path& folder);
@@ -21,26 +21,26 @@ class NamelessFile {
   ~NamelessFile();
 
   [[nodiscard]] int fd() const { return fd_.get(); }
-  /// Puts it at `path`, in place of what is there.
+  /// Names it `path`, replacing what is there.
   Result<void> name(const std::filesystem::path& path);
 
  private:
   NamelessFile(sys::UniqueFd fd, std::string temporary)
       : fd_(std::move(fd)), temporary_(std::move(temporary)) {}
   sys::UniqueFd fd_;
-  std::string temporary_;  ///< its name; empty: it has none
+  std::string temporary_;  ///< its temporary name; empty: it has none
 };
 
-/// What is to become the next file of an archive, whose size and sum must be known before its first byte:
-/// kept on disk meanwhile.
+/// Content of the next file of an archive, whose size and checksum must be known before its first byte: kept
+/// on disk until then.
 class Spool {
  public:
   explicit Spool(NamelessFile file) : file_(std::move(file)) {}
   bool write(std::string_view content);
   [[nodiscard]] std::uint64_t size() const { return size_; }
-  /// 64 hexadecimal digits of what was written.
+  /// Checksum of what was written, as 64 hexadecimal digits.
   std::string sum() { return sum_.finish(); }
-  /// Hands all of it on, and begins anew.
+  /// Passes on all of the content, and starts over.
   bool drain(const std::function<bool(std::string_view)>& sink);
 
  private:

@@ -22,26 +22,28 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A file of the run, open: what is read of it is one state, whoever replaces or removes it meanwhile.
+/// An open file of the run: everything read from it is one state, even if the file is replaced or removed in
+/// the meantime.
 struct Source {
   sys::UniqueFd fd;
   std::uint64_t size = 0;
   std::int64_t time = 0;
 };
 
-/// Links are not followed, and nothing that could block is waited for.
+/// Does not follow links and does not wait for anything that could block.
 Result<Source> open_source(const fs::path& path) {
   Source source{sys::UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)), 0, 0};
   struct stat info {};
   if (!source.fd || ::fstat(source.fd.get(), &info) != 0)
     return failure("bundle.read", "cannot be read: {}", std::strerror(errno));
-  if (!S_ISREG(info.st_mode)) return failure("bundle.read", "no file any more");
+  if (!S_ISREG(info.st_mode)) return failure("bundle.read", "no longer a regular file");
   source.size = static_cast<std::uint64_t>(info.st_size);
   source.time = info.st_mtim.tv_sec;
   return source;
 }
 
-/// Calls `take` with what lies in [from, to), or up to where it can be read. Empty, or why it ends early.
+/// Calls `take` with the content of [from, to), or as much of it as can be read. Returns an empty string, or
+/// why it stopped early.
 std::string read_range(const Source& source, std::uint64_t from, std::uint64_t to,
                        const std::function<bool(std::string_view)>& take) {
   std::array<char, 65536> block;
@@ -49,8 +51,8 @@ std::string read_range(const Source& source, std::uint64_t from, std::uint64_t t
     const auto wanted = std::min<std::uint64_t>(block.size(), to - from);
     const auto got = ::pread(source.fd.get(), block.data(), wanted, static_cast<off_t>(from));
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return fmt::format("can be read to byte {} alone: {}", from, std::strerror(errno));
-    if (got == 0) return "";  // it has been cut meanwhile
+    if (got < 0) return fmt::format("readable only up to byte {}: {}", from, std::strerror(errno));
+    if (got == 0) return "";  // it has been truncated in the meantime
     if (!take({block.data(), static_cast<std::size_t>(got)})) return "";
     from += static_cast<std::uint64_t>(got);
   }
@@ -68,7 +70,7 @@ bool is_packed(const Source& source) {
   return packed;
 }
 
-/// Logs and JSON are texts whatever is in them; of other files the beginning tells.
+/// Logs and JSON count as text whatever they contain; for other files the first bytes decide.
 bool is_text(const fs::path& path, const Source& source) {
   constexpr std::array<std::string_view, 6> kTexts{".log", ".json", ".jsonl", ".txt", ".out", ".yaml"};
   if (std::ranges::find(kTexts, path.extension().string()) != kTexts.end()) return true;
@@ -81,7 +83,7 @@ bool is_text(const fs::path& path, const Source& source) {
   return text && !is_packed(source);
 }
 
-/// JSON in two halves is none; a log is.
+/// Truncated JSON is no longer JSON; a truncated log is still a log.
 bool is_cut(const fs::path& path, std::uint64_t size, std::uint64_t limit) {
   return size > limit && path.extension() != ".json";
 }
@@ -128,10 +130,10 @@ class Bundler {
     return failure("bundle.write", "cannot write '{}': {}", request_.out.string(), std::strerror(errno));
   }
 
-  /// What the plan sets and who asks has by names of secrets, wherever it stands.
+  /// Values of variables with secret names, from the plan and from the caller's environment: they are masked
+  /// wherever they occur.
   void add_secrets() {
-    std::set<std::string>
-        names;  // whatever they are called: those that the plan declares, and where they come from
+    std::set<std::string> names;  // whatever their names are: those that the plan declares, and their sources
     for (const auto& secret : at(request_.run.plan, "secrets")) {
       names.insert(text_at(secret, "name"));
       names.insert(text_at(secret, "from"));
@@ -164,7 +166,7 @@ class Bundler {
     return pack(path, filter, time_, 0, "made by nlaunch bundle");
   }
 
-  /// False when the bundle cannot be written; a file that cannot be read is left out.
+  /// False if the bundle cannot be written; a file that cannot be read is left out.
   bool add_item(const Item& item) {
     const fs::path path = request_.run.folder / item.path;
     const auto source = open_source(path);
@@ -192,7 +194,7 @@ class Bundler {
     return pack(item.path, filter, source->time, cut_out, "the run");
   }
 
-  /// Where the head of a log that is cut ends, and its tail begins: at lines, where these are near.
+  /// Where the head of a truncated log ends and its tail starts: at line boundaries, if there are any nearby.
   [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> ends_of(const Source& source) const {
     constexpr std::uint64_t kNear = 65536;
     auto head = request_.limit / 2;
@@ -208,10 +210,10 @@ class Bundler {
     return {head, tail};
   }
 
-  /// As it is, or not at all: nothing can be taken out of the middle of it.
+  /// Adds it unchanged or not at all: nothing can be removed from a binary file.
   bool add_binary(const Item& item, const Source& source) {
     if (source.size > request_.limit) {
-      leave_out(item.path, fmt::format("binary, and with {} bytes over the limit", source.size));
+      leave_out(item.path, fmt::format("binary, and larger than the limit ({} bytes)", source.size));
       return true;
     }
     bool names = false;
@@ -222,11 +224,11 @@ class Bundler {
     auto why = read_range(source, 0, source.size, [&](std::string_view block) { return filter.feed(block); });
     filter.finish();
     if (!filter.masked().empty()) {
-      why = fmt::format("binary, and holds what looks like a secret ({})", filter.masked().begin()->first);
+      why = fmt::format("binary, and contains what looks like a secret ({})", filter.masked().begin()->first);
     } else if (request_.redact && is_packed(source)) {
-      why = "compressed: it may hold names";
+      why = "compressed: it may contain names";
     } else if (names) {
-      why = "binary, and holds names";
+      why = "binary, and contains names";
     }
     if (!why.empty()) {
       leave_out(item.path, why);
@@ -256,7 +258,8 @@ class Bundler {
   SecretScanner scanner_;
   Redactor redactor_;
   BundleReport report_;
-  std::int64_t time_ = 0;  ///< of what is made: that of the plan, so that a run has one bundle
+  std::int64_t time_ =
+      0;  ///< of generated files: that of the plan, so that the same run gives the same bundle
 };
 
 }  // namespace

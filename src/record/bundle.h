@@ -13,28 +13,28 @@
 #include "record/run_files.h"
 #include "record/text_filter.h"
 
-/// One archive of everything that a support ticket about a run needs.
+/// One archive with everything that a support ticket about a run needs.
 namespace nlaunch::record {
 
 struct BundleRequest {
   const RunFiles& run;
-  std::string name;           ///< of the folder within the archive: NAME-RUN-ID
-  std::filesystem::path out;  ///< replaced if there
-  std::uint64_t limit = 0;    ///< bytes of a log; of a larger one head and tail
+  std::string name;           ///< of the directory inside the archive: NAME-RUN-ID
+  std::filesystem::path out;  ///< replaced if it exists
+  std::uint64_t limit = 0;    ///< largest size of a log in bytes; a larger one is truncated to head and tail
   bool redact = false;
-  std::vector<std::string> environment;  ///< of who asks: its secrets are taken out wherever they stand
-  /// What is in no file of the run: "README.txt", "machine/topology.txt", with the content.
+  std::vector<std::string> environment;  ///< of the caller: its secrets are masked wherever they occur
+  /// Content that is not in a file of the run: "README.txt", "machine/topology.txt", with the content.
   std::vector<std::pair<std::string, std::string>> made;
-  std::function<bool()> enough;  ///< true once a person has had enough of waiting
+  std::function<bool()> enough;  ///< returns true once the user has interrupted
 };
 
 /// A file of the bundle.
 struct Packed {
   std::string path;
-  std::uint64_t size = 0;     ///< as it lies in the bundle
-  std::string sha256;         ///< likewise
-  std::uint64_t cut_out = 0;  ///< bytes of the original that are left out in its middle
-  std::string from;           ///< "the run", or how it was made
+  std::uint64_t size = 0;     ///< size in the bundle
+  std::string sha256;         ///< of the content in the bundle
+  std::uint64_t cut_out = 0;  ///< bytes of the original that are left out of the middle
+  std::string from;           ///< "the run", or how it was created
 };
 
 /// A secret that was masked.
@@ -53,11 +53,11 @@ struct BundleReport {
   std::vector<Redactor::Count> redacted;
 };
 
-/// Nothing is left behind where it fails, and a bundle of before stays as it is. Memory: some megabytes; on
-/// disk, beside the archive and only meanwhile, as much as the largest file that goes in.
+/// On failure nothing is left behind, and an earlier bundle stays as it is. Memory: some megabytes. Disk:
+/// temporarily, next to the archive, as much as the largest file that is added.
 Result<BundleReport> write_bundle(const BundleRequest& request);
 
-/// MANIFEST.json, which is the last file of the bundle and does not name itself.
+/// MANIFEST.json: the last file of the bundle, which does not list itself.
 Json manifest(const BundleReport& report, const BundleRequest& request);
 
 }  // namespace nlaunch::record

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kNone = "(none)";
 
-/// Variables that every job, every shell has of its own.
+/// Variables that differ for every job or shell.
 constexpr std::array<std::string_view, 22> kOfTheJob{"SLURM_JOB_ID",
                                                      "SLURM_JOBID",
                                                      "SLURM_JOB_NODELIST",
@@ -63,7 +63,7 @@ std::set<int> ports_of(const RunFiles& run) {
   return out;
 }
 
-/// "host:20114" as "host:PORT", where it is one of the run's.
+/// "host:20114" becomes "host:PORT" if the port belongs to the run.
 std::string without_ports(std::string value, const std::set<int>& ports) {
   for (const int port : ports) {
     const auto text = fmt::format(":{}", port);
@@ -76,7 +76,7 @@ std::string without_ports(std::string value, const std::set<int>& ports) {
   return value;
 }
 
-/// Of the last attempt that was bound.
+/// From the last attempt that was bound.
 bench::Environments environments_of(const RunFiles& run) {
   bench::Environments out;
   for (auto attempt = run.attempts.rbegin(); attempt != run.attempts.rend() && out.empty(); ++attempt)

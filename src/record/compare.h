@@ -4,33 +4,33 @@
 
 #include "record/run_files.h"
 
-/// Two runs side by side.
+/// Compares two runs.
 namespace nlaunch::record {
 
 struct Difference {
   std::string what;  ///< "learner NCCL_PROTO"
-  std::string a;     ///< "(none)" where a run has no such thing
+  std::string a;     ///< "(none)" if a run does not have it
   std::string b;
-  std::string change;  ///< of a number that was measured: "+12 %"
+  std::string change;  ///< of a measured number: "+12 %"
 };
 
-/// Differences of one kind; what is the same is only counted.
+/// Differences of one kind; equal values are only counted.
 struct Section {
   std::string name;
   std::vector<Difference> differences;
   std::size_t equal = 0;
-  /// Of the run rather than what it was made from: no two runs have the same times, so these make no two
-  /// runs different.
+  /// Measured in the run, rather than an input of it: no two runs have the same times, so these do not count
+  /// as a difference between the runs.
   bool measured = false;
 };
 
 struct Comparison {
-  std::vector<Section> sections;  ///< what explains most first
+  std::vector<Section> sections;  ///< those that explain most first
   [[nodiscard]] bool equal() const;
 };
 
-/// What each run has of its own whatever is compared (folders, ports, ids of jobs) is no difference. Pure but
-/// for the environments, which are read from the runs' folders.
+/// What is specific to each run (directories, ports, job ids) is not a difference. Pure, except that the
+/// environments are read from the run directories.
 Comparison compare(const RunFiles& a, const RunFiles& b);
 
 /// {"a", "b": {"run", "folder"}, "equal", "sections": [{"name", "measured", "equal", "differences":

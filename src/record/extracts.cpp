@@ -22,7 +22,7 @@ Environment environment_of(const Json& process) {
   return out;
 }
 
-/// By role, by process.
+/// By role and process.
 std::map<std::string, std::map<std::string, Environment>> environments(const RunFiles& run) {
   std::map<std::string, std::map<std::string, Environment>> out;
   for (auto attempt = run.attempts.rbegin(); attempt != run.attempts.rend() && out.empty(); ++attempt) {
@@ -64,7 +64,7 @@ std::string extract(const std::map<std::string, Environment>& processes) {
 Extracts environment_extracts(const RunFiles& run) {
   Extracts out;
   for (const auto& [role, processes] : environments(run)) {
-    // A role's name is a word; what else stands there is no file name.
+    // The name of a role is a word; anything else is not usable as a file name.
     if (!role.empty() && role.find('/') == std::string::npos)
       out.emplace_back(fmt::format("environment/{}.env", role), extract(processes));
   }

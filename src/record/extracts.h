@@ -7,15 +7,16 @@
 
 namespace nlaunch::record {
 
-/// Files that retell a part of the run in a form for people: a name, and the content.
+/// Files that present a part of the run for people: a name and the content.
 using Extracts = std::vector<std::pair<std::string, std::string>>;
 
-/// "environment/ROLE.env": NAME=VALUE lines of each role's first process on the first node of the last
-/// attempt that was bound, quoted for a shell, with what differs in its other processes behind them. Masked
-/// there.
+/// "environment/ROLE.env": NAME=VALUE lines of the first process of each role on the first node of the last
+/// attempt that was bound, quoted for a shell, followed by what differs in its other processes. The bundle
+/// masks secrets in it.
 Extracts environment_extracts(const RunFiles& run);
 
-/// "modules.txt": what the plan loads, and what the roles' environments say is loaded. Empty without modules.
+/// "modules.txt": what the plan loads, and what is loaded according to the environments of the roles. Empty
+/// without modules.
 Extracts module_extracts(const RunFiles& run);
 
 }  // namespace nlaunch::record

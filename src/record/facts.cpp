@@ -21,7 +21,7 @@ void set(Facts& facts, const std::string& name, const std::string& value) {
   if (!value.empty()) facts[name] = value;
 }
 
-/// A scalar, or a list of such, as one text.
+/// A scalar, or a list of scalars, as text.
 std::string text_of(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
   return value.is_null() ? "" : json_text(value);
@@ -31,7 +31,7 @@ bool is_flat(const Json& list) {
   return std::ranges::none_of(list, [](const Json& one) { return one.is_structured(); });
 }
 
-/// By what an entry of a list is called: "learner", "learner.0", else its number.
+/// The label of a list entry: "learner", "learner.0", else its number.
 std::string label_of(const Json& entry, std::size_t index) {
   if (const auto name = text_at(entry, "name"); !name.empty()) return name;
   if (const auto role = text_at(entry, "role"); !role.empty())
@@ -39,7 +39,7 @@ std::string label_of(const Json& entry, std::size_t index) {
   return std::to_string(index);
 }
 
-/// What the plan has of each run's own, or another section tells.
+/// Keys that are specific to each run, or that another section covers.
 bool is_own(std::string_view key) {
   constexpr std::array<std::string_view, 10> kOwn{"env",       "ports",  "rendezvous_port", "port",
                                                   "sources",   "format", "version",         "warnings",
@@ -65,7 +65,7 @@ void flatten(const Json& json, const std::string& name, Facts& facts) {
   }
 }
 
-/// The files that a diff touches, each with the hash of its part.
+/// The files in a diff, each with the hash of its part.
 Facts files_of_diff(const std::string& diff) {
   constexpr std::string_view kStart = "diff --git a/";
   Facts out;
@@ -84,7 +84,7 @@ void add_libraries(const Json& libraries, const std::string& where, Facts& facts
   if (!libraries.is_object()) return;
   for (const auto& [name, library] : libraries.items()) {
     const auto label = name + where;
-    if (!library.is_object()) set(facts, label, "not there");
+    if (!library.is_object()) set(facts, label, "not found");
     set(facts, label + " version", text_at(library, "version"));
     set(facts, label + " path", text_at(library, "path"));
     set(facts, label + " sha256", text_at(library, "sha256").substr(0, kShortHash));
@@ -149,7 +149,8 @@ Facts plan_facts(const RunFiles& run) {
 Facts file_facts(const RunFiles& run) {
   Facts out;
   for (const auto& file : at(run.lock, "files")) {
-    // The same file of another checkout is the same file: by name, unless there are two of it.
+    // The same file in another checkout counts as the same: by file name, unless two files have the same
+    // name.
     const auto path = text_at(file, "path");
     auto name = std::filesystem::path(path).filename().string();
     if (out.contains(name)) name = path;
@@ -212,7 +213,7 @@ Facts preflight_facts(const RunFiles& run) {
   const auto& preflight = preflight_of(run);
   set(out, "verdict", text_at(preflight, "verdict"));
   set(out, "level", text_at(preflight, "level"));
-  // Not by subject: these may name a run's own folders.
+  // Not by subject: a subject may contain the directories of a run.
   std::map<std::string, std::set<std::string>> statuses;
   for (const auto& row : at(preflight, "rows"))
     statuses[text_at(row, "check")].insert(text_at(row, "status"));

@@ -4,7 +4,7 @@
 
 #include "record/run_files.h"
 
-/// What a run's files say, as names with values that can be compared one by one.
+/// The content of a run's files, as names with values that can be compared one by one.
 namespace nlaunch::record {
 
 using Facts = std::map<std::string, std::string>;
@@ -12,11 +12,11 @@ using Measured = std::map<std::string, double>;
 
 Facts outcome_facts(const RunFiles& run);
 Facts library_facts(const RunFiles& run);
-/// Of the roles' environments as the plan has them, for a run that was never bound.
+/// The environments of the roles in the plan, for a run that was never bound.
 Facts planned_environment_facts(const RunFiles& run);
 /// The plan without environments, ports and files.
 Facts plan_facts(const RunFiles& run);
-/// The files that it was made from, git's state, the wheels.
+/// The source files of the run, the state of git, the wheels.
 Facts file_facts(const RunFiles& run);
 Facts git_facts(const RunFiles& run);
 Facts wheel_facts(const RunFiles& run);

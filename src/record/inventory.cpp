@@ -16,10 +16,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Deeper than anything that nlaunch makes: a guard for the stack.
+/// Deeper than anything that nlaunch creates: protects the stack.
 constexpr unsigned kDeepest = 32;
 
-/// What is nlaunch's own, or its bundles' concern, below the run's folder. A '*' fits slashes, too.
+/// Paths below the run directory that nlaunch or its bundles own. A '*' also matches slashes.
 constexpr std::array<std::string_view, 23> kKnown{"plan.json",
                                                   "lock.json",
                                                   "events.jsonl",
@@ -48,20 +48,20 @@ bool is_known(std::string_view path) {
   return std::ranges::any_of(kKnown, [&](std::string_view glob) { return text::glob_match(glob, path); });
 }
 
-/// A bundle made before, or one that is being made.
+/// An earlier bundle, or one that is being written.
 bool is_bundle(const fs::path& path) {
   return !path.has_parent_path() && path.filename().string().find(".tar.zst") != std::string::npos;
 }
 
-/// Why a file that is not nlaunch's is left aside; empty: it is not.
+/// Why a file that is not nlaunch's is left out; empty: it is included.
 std::string foreign(const std::string& path, std::uint64_t size) {
   if (is_known(path) || size <= kLargestForeign) return "";
-  return fmt::format("a file of the run's programs ({}), of which those up to {} are taken along",
+  return fmt::format("a file of the run's programs ({}); only those up to {} are included",
                      preflight::size_text(size), preflight::size_text(kLargestForeign));
 }
 
 std::string kind_of(mode_t mode) {
-  if (S_ISLNK(mode)) return "a link, which is not followed";
+  if (S_ISLNK(mode)) return "a symlink, which is not followed";
   if (S_ISFIFO(mode)) return "a FIFO";
   if (S_ISSOCK(mode)) return "a socket";
   return "a device";
@@ -72,7 +72,7 @@ class Walk {
   explicit Walk(const fs::path& root) : root_(root) {}
 
   void enter(const fs::path& folder, unsigned depth) {
-    if (depth > kDeepest) return leave_out(folder, "folders within folders, too deep");
+    if (depth > kDeepest) return leave_out(folder, "directories nested too deeply");
     std::vector<std::string> names;
     std::error_code error;
     for (fs::directory_iterator at(root_ / folder, error), end; !error && at != end; at.increment(error))

@@ -8,11 +8,11 @@ namespace nlaunch::record {
 
 /// A file of a run directory that goes into a bundle.
 struct Item {
-  std::string path;  ///< below the run's folder, any bytes
+  std::string path;  ///< relative to the run directory; may contain any bytes
   std::uint64_t size = 0;
 };
 
-/// What does not, and why.
+/// A file that does not, and why.
 struct LeftOut {
   std::string path;
   std::string why;
@@ -23,11 +23,11 @@ struct Inventory {
   std::vector<LeftOut> left_out;
 };
 
-/// What of a run's folder goes into a bundle: what nlaunch, NCCL and PyTorch leave there, and small files of
-/// the run's programs. Links are not followed; nothing is opened but folders.
+/// Which files of a run directory go into a bundle: those of nlaunch, NCCL and PyTorch, and small files of
+/// the run's programs. Does not follow links and opens nothing but directories.
 Inventory take_inventory(const std::filesystem::path& run);
 
-/// What a program may leave in the run's folder of its own and still be taken along.
+/// Largest size of a file that a program itself writes to the run directory and that is still included.
 inline constexpr std::uint64_t kLargestForeign = 1U << 20U;
 
 }  // namespace nlaunch::record

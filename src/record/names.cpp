@@ -38,7 +38,7 @@ constexpr std::array kVariables{
     Variable{"SALLOC_ACCOUNT", Kind::account},
 };
 
-/// What stands under these names anywhere in the files.
+/// Keys with these names, anywhere in the files.
 constexpr std::array kKeys{
     Variable{"host", Kind::host},      Variable{"hosts", Kind::host},
     Variable{"nodelist", Kind::nodes}, Variable{"account", Kind::account},
@@ -63,7 +63,7 @@ void add_variable(std::string_view name, const std::string& value, Redactor& red
   }
 }
 
-/// Strings, and those of a list.
+/// A string, or the strings of a list.
 void add_all(Kind kind, const Json& value, Redactor& redactor) {
   if (value.is_string()) return add(kind, value.get<std::string>(), redactor);
   if (!value.is_array()) return;
@@ -92,8 +92,8 @@ void add_environments(const Json& bound, Redactor& redactor) {
   }
 }
 
-/// Whose run it is, and who asks: where a person has an account, their home, too. Accounts of the system
-/// are nobody's.
+/// The owner of the run, and the caller: for an account of a person, also the home directory. System accounts
+/// identify nobody.
 void add_account(uid_t uid, Redactor& redactor) {
   constexpr uid_t kFirstOfPeople = 1000;  // Debian Policy, 9.2.2
   const auto* account = uid < kFirstOfPeople ? nullptr : ::getpwuid(uid);
@@ -102,7 +102,7 @@ void add_account(uid_t uid, Redactor& redactor) {
   redactor.add(Kind::home, account->pw_dir);
 }
 
-/// "/home/alice/..." tells who, also where no variable does.
+/// "/home/alice/..." identifies a person even if no variable does.
 void add_home_of(const std::string& path, Redactor& redactor) {
   constexpr std::string_view kHomes = "/home/";
   if (!path.starts_with(kHomes)) return;

@@ -4,8 +4,8 @@
 
 namespace nlaunch::record {
 
-/// Tells the redactor whom and what the run's files name: hosts, users, home folders, accounts. `environment`
-/// is that of who asks.
+/// Adds the names in the run's files to the redactor: hosts, users, home directories, accounts. `environment`
+/// is that of the caller.
 void collect_names(const RunFiles& run, const std::vector<std::string>& environment, Redactor& redactor);
 
 }  // namespace nlaunch::record

@@ -16,15 +16,15 @@ using re2::RE2;
 
 struct Words {
   Redactor::Kind kind;
-  std::string_view shown;   ///< with its number behind it
+  std::string_view shown;   ///< followed by its number
   std::string_view plural;  ///< for people
 };
 constexpr std::array kWords{
     Words{Redactor::Kind::host, "node-", "host names"},
     Words{Redactor::Kind::domain, "domain-", "domains"},
-    Words{Redactor::Kind::nodes, "nodes-", "lists of nodes"},
+    Words{Redactor::Kind::nodes, "nodes-", "node lists"},
     Words{Redactor::Kind::user, "user-", "user names"},
-    Words{Redactor::Kind::home, "/home-", "home folders"},
+    Words{Redactor::Kind::home, "/home-", "home directories"},
     Words{Redactor::Kind::account, "account-", "accounts"},
     Words{Redactor::Kind::address, "ip-", "addresses"},
 };
@@ -33,7 +33,7 @@ const Words& words(Redactor::Kind kind) {
   return *std::ranges::find(kWords, kind, &Words::kind);
 }
 
-/// Numbers with three dots, or groups of hexadecimal digits with colons; inet_pton decides.
+/// Four numbers separated by dots, or groups of hexadecimal digits with colons; inet_pton decides.
 constexpr const char* kAddress =
     R"([0-9]{1,3}(?:\.[0-9]{1,3}){3}|[0-9a-fA-F]{1,4}(?::[0-9a-fA-F]{0,4}){2,7})";
 
@@ -41,7 +41,7 @@ bool is_word(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0;
 }
 
-/// An address that tells of a network: not loopback, not "any", not a mask. IPv6 only where it is global
+/// An address that identifies a network: not loopback, not "any", not a mask. IPv6 only if it is global
 /// (2000::/3), unique local, link-local or multicast: other groups with colons are times and namespaces.
 bool is_address(const std::string& text) {
   in_addr four{};
@@ -120,7 +120,7 @@ std::string Redactor::rewrite(std::string_view text, std::uint64_t counted) {
   if (!pattern_) {
     std::vector<std::string> all;
     for (const auto& [name, entry] : names_) all.push_back(name);
-    // The first that fits is taken: "/home/alice" before "alice".
+    // The first alternative that matches wins: "/home/alice" before "alice".
     std::ranges::stable_sort(all, [](const auto& a, const auto& b) { return a.size() > b.size(); });
     std::string alternatives;
     for (const auto& name : all) alternatives += RE2::QuoteMeta(name) + "|";

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-/// Takes names of people and machines out of texts, the same name for the same thing everywhere.
+/// Replaces names of people and machines in texts, always with the same replacement for the same name.
 namespace nlaunch::record {
 
 class Redactor {
@@ -18,20 +18,20 @@ class Redactor {
   Redactor(const Redactor&) = delete;
   Redactor& operator=(const Redactor&) = delete;
 
-  /// A name to be taken out; before the first `redact`. A host with a domain counts as the host, too, and
-  /// its domain as one. Names that are nobody's (localhost, root, /) are not taken.
+  /// Adds a name to replace; must be called before the first `redact`. For a host with a domain, the host
+  /// alone and the domain are added, too. Names that identify nobody (localhost, root, /) are ignored.
   void add(Kind kind, const std::string& name);
 
-  /// The text with node-1, user-1, /home-1, account-1 in place of the names, and ip-1 in place of the
-  /// addresses of networks, loopback aside. A name counts where no letter or digit is before or behind it.
+  /// The text with names replaced by node-1, user-1, /home-1, account-1, and network addresses other than
+  /// loopback by ip-1. A name matches only if no letter or digit precedes or follows it.
   std::string redact(std::string_view text);
   /// Whether `redact` would change it.
   bool holds(std::string_view text);
 
   struct Count {
     std::string kind;         ///< "host names"
-    std::size_t names = 0;    ///< that were found
-    std::uint64_t times = 0;  ///< in all
+    std::size_t names = 0;    ///< how many were found
+    std::uint64_t times = 0;  ///< in total
   };
   [[nodiscard]] std::vector<Count> counts() const;
 

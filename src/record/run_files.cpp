@@ -17,10 +17,10 @@ namespace fs = std::filesystem;
 constexpr std::string_view kBound = "bound.";
 constexpr std::string_view kJson = ".json";
 
-/// Reads the files of one run, and keeps what is wrong with them.
+/// Reads the files of one run and collects the problems with them.
 class Reader {
  public:
-  /// Null: it is not there, or is damaged.
+  /// Null: it does not exist, or is damaged.
   Json read(const fs::path& file, const Format& format) {
     auto json = sys::read_run_file(file, format);
     if (!json) note(json.error());

@@ -15,40 +15,40 @@ namespace {
 
 using re2::RE2;
 
-/// A name and its value; which names are secret is decided on the name alone. A value ends at its quote, or
-/// where a shell or JSON would end it. Quotes may be escaped: JSON within JSON.
+/// A name and its value; only the name decides whether it is a secret. A value ends at its quote, or where a
+/// shell or JSON would end it. Quotes may be escaped: JSON within JSON.
 constexpr const char* kNamed =
     R"((?i)([a-z0-9_.-]*(?:key|token|passwor|passwd|secret|credential)[a-z0-9_]*)(?:\\*["'])?[ \t]{0,4}[:=][ \t]{0,4}(?:\\*"([^"\n]*)|\\*'([^'\n]*)|([^\s"',;&|<>()\\]+)))";
-/// --api-key VALUE; also as two strings of a list.
+/// --api-key VALUE; also as two strings in a list.
 constexpr const char* kFlag =
     R"((?i)--([a-z0-9_-]*(?:key|token|passwor|passwd|secret|credential)[a-z0-9_-]*)(?:\\*["'][ \t\n]*,[ \t\n]*\\*["']|[ \t]+)([^\s"',\\]+))";
 
-/// Where either could be: a search for fixed words is fast, and the patterns are only tried there.
+/// Where either of them could be: searching for fixed words is fast, and the patterns are only tried there.
 constexpr const char* kWordOfName = "(?i)key|token|passwor|passwd|secret|credential";
 constexpr const char* kStartOfShape =
     "hf_|sk-|gh[pousr]_|github_pat_|glpat-|AKIA|ASIA|nvapi-|AIza|xox|(?i:wandb|bearer|basic)|eyJ|://|login|"
     "-----BEGIN ";
 
-/// What a secret looks like by itself. Each has one group: the secret.
+/// Secrets that are recognized by their format. Each pattern has one group: the secret.
 struct Shape {
   const char* what;
   const char* pattern;
 };
 constexpr std::array kShapes{
-    Shape{"a token of Hugging Face", R"(\b(hf_[A-Za-z0-9]{20,}))"},
+    Shape{"a Hugging Face token", R"(\b(hf_[A-Za-z0-9]{20,}))"},
     Shape{"an API key (sk-)", R"(\b(sk-[A-Za-z0-9_-]{20,}))"},
-    Shape{"a token of GitHub", R"(\b(gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,}))"},
-    Shape{"a token of GitLab", R"(\b(glpat-[A-Za-z0-9_-]{20,}))"},
-    Shape{"a key of AWS", R"(\b((?:AKIA|ASIA)[A-Z0-9]{16})\b)"},
-    Shape{"a key of NVIDIA NGC", R"(\b(nvapi-[A-Za-z0-9_-]{20,}))"},
-    Shape{"a key of Google", R"(\b(AIza[A-Za-z0-9_-]{35}))"},
-    Shape{"a token of Slack", R"(\b(xox[abeoprs]-[A-Za-z0-9-]{10,}))"},
-    Shape{"a key of Weights & Biases", R"((?i)\bwandb.{0,40}?\b([0-9a-f]{40})\b)"},
+    Shape{"a GitHub token", R"(\b(gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,}))"},
+    Shape{"a GitLab token", R"(\b(glpat-[A-Za-z0-9_-]{20,}))"},
+    Shape{"an AWS key", R"(\b((?:AKIA|ASIA)[A-Z0-9]{16})\b)"},
+    Shape{"an NVIDIA NGC key", R"(\b(nvapi-[A-Za-z0-9_-]{20,}))"},
+    Shape{"a Google key", R"(\b(AIza[A-Za-z0-9_-]{35}))"},
+    Shape{"a Slack token", R"(\b(xox[abeoprs]-[A-Za-z0-9-]{10,}))"},
+    Shape{"a Weights & Biases key", R"((?i)\bwandb.{0,40}?\b([0-9a-f]{40})\b)"},
     Shape{"a JSON web token", R"(\b(eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*))"},
     Shape{"a password in a URL", R"(://[^\s/:@"']*:([^\s/@"']+)@)"},
     Shape{"HTTP authorization", R"((?i)\b(?:bearer|basic)[ \t]+([A-Za-z0-9._~+/=-]{16,}))"},
-    Shape{"a password of .netrc", R"(\blogin[ \t\n]+\S+[ \t\n]+password[ \t\n]+(\S+))"},
-    // Up to its end, or as far as the text goes.
+    Shape{"a .netrc password", R"(\blogin[ \t\n]+\S+[ \t\n]+password[ \t\n]+(\S+))"},
+    // Up to its end line, or to the end of the text.
     Shape{"a private key",
           R"((?s)-----BEGIN [A-Z ]*PRIVATE KEY-----(.*?)(?:-----END [A-Z ]*PRIVATE KEY-----|\z))"},
 };
@@ -57,8 +57,8 @@ bool is_upper(std::string_view name) {
   return std::ranges::none_of(name, [](char c) { return c >= 'a' && c <= 'z'; });
 }
 
-/// A value that is no secret: a reference, a word for nothing, something masked already, the name of a
-/// secret.
+/// A value that is not a secret: a reference, a word that means "none", an already masked value, the name of
+/// a secret.
 bool is_innocent(std::string_view value) {
   constexpr std::size_t kShortest = 4;
   if (value.size() < kShortest || value.front() == '$' || value.front() == '{' || value.front() == '[')
@@ -70,7 +70,7 @@ bool is_innocent(std::string_view value) {
          (is_upper(value) && looks_like_secret(value));
 }
 
-/// What is called "token" in logs of language models is rarely a secret.
+/// In logs of language models, "token" rarely means a secret.
 bool could_be_token(std::string_view value) {
   constexpr std::size_t kShortest = 16;
   const auto has = [&](auto predicate) { return std::ranges::any_of(value, predicate); };
@@ -94,7 +94,7 @@ void add_named(std::string_view text, re2::StringPiece name, re2::StringPiece va
 
 using Groups = std::array<re2::StringPiece, 5>;
 
-/// Whether `pattern` fits at `at`, with its groups: [0] is the whole.
+/// Whether `pattern` matches at `at`; sets its groups: [0] is the whole match.
 bool fits_at(std::string_view text, std::size_t at, const RE2& pattern, Groups& groups) {
   groups = {};
   const re2::StringPiece all(text.data(), text.size());
@@ -102,7 +102,7 @@ bool fits_at(std::string_view text, std::size_t at, const RE2& pattern, Groups& 
                        1 + pattern.NumberOfCapturingGroups());
 }
 
-/// Calls `take` with the place of every word that `words` finds.
+/// Calls `take` with the position of every word that `words` finds.
 void for_each_place(std::string_view text, const RE2& words, const std::function<void(std::size_t)>& take) {
   const re2::StringPiece all(text.data(), text.size());
   re2::StringPiece word;
@@ -113,7 +113,7 @@ void for_each_place(std::string_view text, const RE2& words, const std::function
   }
 }
 
-/// Where the name begins that has a word at `at`.
+/// The start of the name that contains a word at `at`.
 std::size_t start_of_name(std::string_view text, std::size_t at) {
   constexpr std::size_t kLongest = 128;
   const auto is_of_name = [](char c) {
@@ -124,7 +124,7 @@ std::size_t start_of_name(std::string_view text, std::size_t at) {
   return start;
 }
 
-/// In their order; of those that overlap, the first, grown over the others.
+/// Sorted; of overlapping matches, the first one, extended over the others.
 std::vector<SecretMatch> settled(std::vector<SecretMatch> found) {
   std::ranges::stable_sort(found, {}, &SecretMatch::from);
   std::vector<SecretMatch> out;
@@ -172,7 +172,7 @@ void SecretScanner::add_known(std::string name, std::string value) {
 std::vector<SecretMatch> SecretScanner::scan(std::string_view text) const {
   std::vector<SecretMatch> found;
   Groups groups;
-  std::size_t done = 0;  // the value of a secret's name may hold such a name: ${HF_TOKEN:-none}
+  std::size_t done = 0;  // the value of a secret may contain another such name: ${HF_TOKEN:-none}
   for_each_place(text, patterns_->word_of_name, [&](std::size_t place) {
     if (place < done) return;
     const auto start = start_of_name(text, place);
@@ -188,7 +188,7 @@ std::vector<SecretMatch> SecretScanner::scan(std::string_view text) const {
     for (std::size_t i = 0; i < kShapes.size(); ++i) {
       if (!fits_at(text, place, *patterns_->shapes[i], groups)) continue;
       const std::string_view value(groups[1].data(), groups[1].size());
-      if (value.find_first_not_of('*') == std::string_view::npos) continue;  // masked already
+      if (value.find_first_not_of('*') == std::string_view::npos) continue;  // already masked
       const auto from = static_cast<std::size_t>(value.data() - text.data());
       found.push_back({place, from, from + value.size(), kShapes[i].what});
     }

@@ -4,14 +4,14 @@
 #include <string_view>
 #include <vector>
 
-/// What looks like a secret within a text.
+/// What looks like a secret in a text.
 namespace nlaunch::record {
 
 struct SecretMatch {
-  std::size_t begin = 0;  ///< of all that tells it: the name before a value, too
+  std::size_t begin = 0;  ///< start of the whole match, including the name before a value
   std::size_t from = 0;   ///< the secret itself is [from, to)
   std::size_t to = 0;
-  std::string what;  ///< the variable's name, or "a token of GitHub"; never the value
+  std::string what;  ///< the name of the variable, or "a GitHub token"; never the value
 };
 
 class SecretScanner {
@@ -21,12 +21,12 @@ class SecretScanner {
   SecretScanner(const SecretScanner&) = delete;
   SecretScanner& operator=(const SecretScanner&) = delete;
 
-  /// A value that is a secret wherever it stands; one of less than eight bytes would hit innocent text, and
-  /// is not taken.
+  /// Adds a value that is a secret wherever it occurs; a value of less than eight bytes would match innocent
+  /// text and is ignored.
   void add_known(std::string name, std::string value);
 
-  /// In their order, without overlaps: values of names that look like secrets (NAME=..., "name": "...",
-  /// --name ...), tokens of known shapes, private keys, passwords in URLs, HTTP authorization, known values.
+  /// The matches in order, without overlaps: values of names that look like secrets (NAME=..., "name": "...",
+  /// --name ...), tokens of known formats, private keys, passwords in URLs, HTTP authorization, known values.
   [[nodiscard]] std::vector<SecretMatch> scan(std::string_view text) const;
 
  private:

@@ -8,12 +8,12 @@ namespace nlaunch::record {
 namespace {
 
 constexpr std::size_t kWindow = 1U << 20U;
-/// Held back: what follows may belong to it.
+/// Held back, because a secret may continue in what follows.
 constexpr std::size_t kKeep = 4096;
 constexpr std::size_t kLongestSecret = 64U << 10U;
 
-/// Up to where the text is settled: at the end of a line, else between words, and through no secret. One
-/// that reaches the end may go on.
+/// Where the settled text ends: at the end of a line, else between words, and not inside a secret. A secret
+/// at the end may continue.
 std::size_t end_of_settled(std::string_view text, const std::vector<SecretMatch>& secrets) {
   const auto latest = text.size() - kKeep;
   auto end = text.rfind('\n', latest);

@@ -10,8 +10,8 @@
 
 namespace nlaunch::record {
 
-/// Lets a text of any length through, secrets masked and, if there is a redactor, names taken out. A secret
-/// is found across the borders of what is fed, also in lines of any length; memory: a few megabytes.
+/// Passes on a text of any length with secrets masked and, if there is a redactor, names replaced. Finds a
+/// secret across the boundaries of what is fed, also in lines of any length; memory: a few megabytes.
 class TextFilter {
  public:
   using Sink = std::function<bool(std::string_view)>;
@@ -20,11 +20,11 @@ class TextFilter {
     std::uint64_t count = 0;
     std::vector<std::uint64_t> lines;  ///< the first twenty, from 1
   };
-  /// `redactor` may be null. Both must outlive this.
+  /// `redactor` may be null. Both must outlive this object.
   TextFilter(const SecretScanner& scanner, Redactor* redactor, Sink sink)
       : scanner_(scanner), redactor_(redactor), sink_(std::move(sink)) {}
 
-  /// False once the sink has said so.
+  /// False once the sink has returned false.
   bool feed(std::string_view text);
   bool finish();
   /// By name of the secret.

@@ -1,10 +1,12 @@
 #include "record/timeline.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <set>
 #include <utility>
 
+#include "base/text.h"
 #include "supervise/events.h"
 #include "watch/steps.h"
 
@@ -43,13 +45,16 @@ std::map<std::string, RoleFacts> roles_of(const Json& plan) {
 }
 
 std::uint32_t gpus_of(const Json& plan) {
-  std::set<std::pair<Json, Json>> used;
+  const auto& slots = at(at(plan, "node"), "cpu_slots");
+  if (slots.is_boolean() && slots.get<bool>()) return 0;
+  std::set<std::pair<double, double>> used;  // several processes may share one
   const auto& processes = at(plan, "processes");
   if (processes.is_array()) {
     for (const auto& process : processes) {
       const auto& gpus = at(process, "gpus");
       if (!gpus.is_array()) continue;
-      for (const auto& gpu : gpus) used.emplace(at(process, "node"), gpu);
+      for (const auto& gpu : gpus)
+        if (gpu.is_number()) used.emplace(number_at(process, "node"), gpu.get<double>());
     }
   }
   const auto& idle = at(plan, "idle_gpus");
@@ -61,6 +66,18 @@ std::string role_of(const std::string& process) {
   return process.substr(0, process.find('.'));
 }
 
+/// "engine.0.1": only the first process of a replica is asked whether it is ready.
+bool is_follower(const std::string& process) {
+  const auto parts = text::split(process, '.');
+  return parts.size() > 2 && parts.back() != "0";
+}
+
+/// A count that a program printed; nothing for what is none.
+std::optional<std::uint64_t> count_in(const Json& event, std::string_view key) {
+  const auto& number = at(event, key);
+  return number.is_number_unsigned() ? std::optional(number.get<std::uint64_t>()) : std::nullopt;
+}
+
 }  // namespace
 
 /// What has been told so far.
@@ -68,6 +85,7 @@ class TimelineBuilder::State {
  public:
   State(const Json& plan, const Json& job) : roles_(roles_of(plan)) {
     reports_steps_ = !text_at(at(plan, "watch"), "progress").empty();
+    saves_ = at(plan, "checkpoint").is_object();
     out_.gpus = gpus_of(plan);
     if (const auto submitted = supervise::parse_utc(text_at(job, "submitted"))) {
       began_ = true;
@@ -80,14 +98,32 @@ class TimelineBuilder::State {
     const auto time = time_of(event);
     if (!time) return;
     if (!std::exchange(began_, true)) out_.began = *time;
+    before_ = last_;
+    // A clock that was set back makes nothing happen before what is known.
     last_ = std::max(last_, *time - out_.began);
     tell(event, attempt_of_step);
   }
 
+  /// Of a run that is over: the step of its newest complete checkpoint.
+  void set_saved(std::optional<std::uint64_t> step) { saved_ = step ? step : saved_; }
+
   /// To be called once.
   Timeline finish(double now, bool alive) {
     if (!over_ && alive && began_) last_ = std::max(last_, now - out_.began);
-    finish();
+    out_.over = over_;
+    // What comes after "end" is the wait of a job that never came.
+    if (!over_ && last_ > since_) out_.phases.push_back({phase_, {since_, last_}});
+    out_.seconds = over_ ? since_ : last_;
+    close_all(alive ? "" : "lost");
+    const bool failed = over_ ? failed_ : !alive;
+    if (failed && saves_) lose_after(saved_.value_or(0));
+    carve_lost();
+    if (out_.steps.empty() && (over_ || !reports_steps_)) {
+      // Nobody counts its steps: what the learners did is taken for training.
+      for (auto& span : out_.phases)
+        if (span.phase == Phase::first_step) span.phase = Phase::productive;
+    }
+    mark_slow();
     return std::move(out_);
   }
 
@@ -102,37 +138,35 @@ class TimelineBuilder::State {
   void enter(Phase phase) { enter(phase, last_); }
 
   void mark(std::string what) {
-    if (out_.marks.size() < kMarks && !what.empty()) out_.marks.push_back({last_, std::move(what)});
+    if (what.empty()) return;
+    if (out_.marks.size() == kMarks) out_.marks.erase(out_.marks.begin());
+    out_.marks.push_back({last_, std::move(what)});
   }
 
   void tell(const Json& event, unsigned attempt_of_step) {
     const auto what = text_at(event, "event");
     if (what == "step") return step(event, attempt_of_step);
-    if (at(event, "process").is_string()) process(what, event);
-    if (what == "run" || what == "taken-over") {
+    if (at(event, "process").is_string()) return process(what, event);
+    if (what == "run") {
+      begin_job();
+    } else if (what == "taken-over") {
+      // Its agents tell again what they have: nothing has paused.
+      replay_ = true;
       over_ = false;
-      // A leader that takes a run over finds it as it was.
-      if (what == "run") enter(Phase::preflight);
-      if (what == "taken-over") mark("another nlaunch took the run over");
+      mark("another nlaunch took the run over");
     } else if (what == "attempt") {
+      replay_ = false;
+      close_all("");
       enter(Phase::preflight);
     } else if (what == "attempt-started") {
+      if (replay_) return;
       enter(Phase::loading);
-      step_at_.reset();
-      fresh_ = true;
+      restarted_ = true;
     } else if (what == "watch") {
       if (text_at(event, "kind") == "stalled" && phase_ != Phase::loading) enter(Phase::stalled, progress_);
       mark(text_at(event, "what"));
-    } else if (what == "evidence") {
-      mark(text_at(event, "verdict"));
     } else if (what == "node-lost") {
-      mark(text_at(event, "host") + ": " + text_at(event, "why"));
-    } else if (what == "node-back") {
-      mark(text_at(event, "host") + " joined");
-    } else if (what == "signal") {
-      mark(text_at(event, "signal"));
-    } else if (what == "request") {
-      mark(text_at(event, "kind") + " " + text_at(event, "what"));
+      lose_node(text_at(event, "host"), text_at(event, "why"));
     } else if (what == "run-ending") {
       mark(text_at(event, "what"));
       failed_ = text_at(event, "outcome") != "finished";
@@ -140,55 +174,89 @@ class TimelineBuilder::State {
     } else if (what == "attempt-ended") {
       enter(Phase::restart);
     } else if (what == "end") {
-      close_all("");
-      enter(Phase::queue);  // of the next job of the run, if there is one
-      over_ = true;
+      end();
+    } else if (what == "goes-on") {
+      over_ = false;  // its next job is submitted
+    } else {
+      tell_small(what, event);
     }
+  }
+
+  void tell_small(const std::string& what, const Json& event) {
+    if (what == "evidence") mark(text_at(event, "verdict"));
+    if (what == "node-back") mark(text_at(event, "host") + " joined");
+    if (what == "signal") mark(text_at(event, "signal"));
+    if (what == "request") mark(text_at(event, "kind") + " " + text_at(event, "what"));
+  }
+
+  /// One that begins without the end of the job before was killed with its node, and waited in the queue.
+  void begin_job() {
+    if (!over_ && phase_ != Phase::queue && (!rows_.empty() || !out_.phases.empty())) {
+      const auto now = std::exchange(last_, before_);
+      close_all("lost");
+      enter(Phase::queue);
+      last_ = now;
+    }
+    over_ = false;
+    replay_ = false;
+    enter(Phase::preflight);
+  }
+
+  void end() {
+    close_all("");
+    if (phase_ == Phase::restart) phase_ = Phase::shutdown;  // nlaunch read the logs and wrote the summary
+    enter(Phase::queue);                                     // of the next job of the run, if there is one
+    over_ = true;
+  }
+
+  void lose_node(const std::string& host, const std::string& why) {
+    mark(host + ": " + why);
+    for (const auto& [name, index] : rows_)
+      if (out_.processes[index].host == host) close(name, "lost with its node");
   }
 
   void step(const Json& event, unsigned attempt) {
-    TrainingStep done{.at = last_,
-                      .step = static_cast<std::uint64_t>(std::max(0.0, number_at(event, "step"))),
-                      .attempt = attempt};
+    const auto told = count_in(event, "step");
+    if (!told) return;
+    TrainingStep done{.at = last_, .step = *told, .number = *told, .attempt = attempt};
+    const auto* before = out_.steps.empty() ? nullptr : &out_.steps.back();
+    const bool restarted = std::exchange(restarted_, false);
+    replay_ = false;
+    if (before != nullptr && *told <= before->step && (!restarted || base_ > 0)) base_ = before->number;
+    done.number += std::min(base_, UINT64_MAX - done.number);
+    done.first = restarted || before == nullptr;
     const auto reported = number_at(event, "seconds");
-    const bool follows = step_at_ && !out_.steps.empty() && done.step > out_.steps.back().step;
     if (reported > 0) {
       done.seconds = reported;
-    } else if (follows) {
-      done.seconds = (last_ - *step_at_) / static_cast<double>(done.step - out_.steps.back().step);
+    } else if (!done.first && done.number > before->number) {
+      done.seconds = (last_ - before->at) / static_cast<double>(done.number - before->number);
     }
     if (phase_ != Phase::shutdown && phase_ != Phase::productive)
       enter(Phase::productive, phase_ == Phase::first_step ? last_ - std::max(0.0, reported) : last_);
-    // What is done again was lost.
-    for (auto before = out_.steps.rbegin(); before != out_.steps.rend() && before->step >= done.step;
-         ++before)
-      lose(*before);
-    step_at_ = last_;
+    if (before != nullptr && done.number <= before->number)
+      lose_after(done.number - std::min<std::uint64_t>(done.number, 1));
     progress_ = last_;
-    first_of_attempt_[out_.steps.size()] = std::exchange(fresh_, false);
     out_.steps.push_back(done);
   }
 
-  static void lose(TrainingStep& step) { step.lost = true; }
+  /// They were done again, or are gone with the run.
+  void lose_after(std::uint64_t number) {
+    for (auto step = out_.steps.rbegin(); step != out_.steps.rend() && step->number > number; ++step)
+      step->lost = true;
+  }
 
   void process(const std::string& what, const Json& event) {
     const auto name = text_at(event, "process");
-    const auto role = role_of(name);
+    const auto& role = roles_[role_of(name)];
     if (what == "checkpoint") {
-      if (at(event, "step").is_number()) saved_ = static_cast<std::uint64_t>(number_at(event, "step"));
-      return mark("checkpoint " + text_at(event, "path"));
-    }
-    if (what == "process-unresponsive") return mark(name + ": " + text_at(event, "why"));
-    if (what == "process-restart" && roles_[role].trains && phase_ != Phase::shutdown) enter(Phase::loading);
-    if (what == "process-started") {
-      auto& row = row_of(name);
-      if (const auto host = text_at(event, "host"); !host.empty()) row.host = host;
-      close(name, "");
-      open(name, roles_[role].has_ready ? ProcessSpan::State::starting : ProcessSpan::State::up);
-      if (roles_[role].trains && phase_ == Phase::loading) {
-        enter(Phase::first_step);
-        progress_ = last_;
-      }
+      if (const auto step = count_in(event, "step")) saved_ = step;
+    } else if (what == "process-unresponsive") {
+      mark(name + ": " + text_at(event, "why"));
+    } else if (what == "process-restart") {
+      replay_ = false;
+      if (role.trains && phase_ != Phase::shutdown) enter(Phase::loading);
+    } else if (what == "process-started") {
+      started(name, role, event);
     } else if (what == "process-ready" || what == "process-fresh") {
       close(name, "");
       open(name, ProcessSpan::State::up);
@@ -198,8 +266,22 @@ class TimelineBuilder::State {
     } else if (what == "process-ended") {
       close(name, text_at(event, "how"));
     } else if (what == "process-lost") {
-      close(name, "lost: " + text_at(event, "why"));
+      close(name, "lost");
+      mark(name + " is lost: " + text_at(event, "why"));
     }
+  }
+
+  void started(const std::string& name, const RoleFacts& role, const Json& event) {
+    auto& row = row_of(name);
+    if (const auto host = text_at(event, "host"); !host.empty()) row.host = host;
+    if (replay_ && !row.spans.empty() && row.spans.back().time.end < 0) return;
+    close(name, "");
+    const bool checked = role.has_ready && !is_follower(name);
+    open(name, checked ? ProcessSpan::State::starting : ProcessSpan::State::up);
+    if (!role.trains || phase_ != Phase::loading) return;
+    restarted_ = true;
+    enter(Phase::first_step);
+    progress_ = last_;
   }
 
   ProcessRow& row_of(const std::string& name) {
@@ -225,46 +307,17 @@ class TimelineBuilder::State {
     for (const auto& [name, index] : rows_) close(name, end);
   }
 
-  void finish() {
-    out_.over = over_;
-    // What comes after "end" is the wait of a job that never came.
-    if (!over_) {
-      if (last_ > since_) out_.phases.push_back({phase_, {since_, last_}});
-      out_.seconds = last_;
-    } else {
-      out_.seconds = since_;
-    }
-    close_all("");
-    if (over_ && failed_ && saved_) {
-      for (auto step = out_.steps.rbegin(); step != out_.steps.rend() && step->step > *saved_; ++step)
-        lose(*step);
-    }
-    carve_lost();
-    if (out_.steps.empty() && (over_ || !reports_steps_)) {
-      // Nobody counts its steps: what the learners did is taken for training.
-      for (auto& span : out_.phases)
-        if (span.phase == Phase::first_step) span.phase = Phase::productive;
-    }
-    std::vector<double> known;
-    for (std::size_t i = 0; i < out_.steps.size(); ++i) {
-      if (first_of_attempt_[i] && out_.steps[i].seconds <= 0) continue;
-      known.push_back(out_.steps[i].seconds);
-    }
-    const auto median = watch::median(std::move(known));
-    for (auto& step : out_.steps) step.slow = median > 0 && step.seconds > kSlow * median;
-  }
-
   /// Productive time that ended in a step which did not count.
   void carve_lost() {
     std::vector<Interval> lost;
     for (std::size_t i = 0; i < out_.steps.size(); ++i) {
-      if (!out_.steps[i].lost) continue;
-      const bool first = first_of_attempt_[i];
-      const double begin = first || i == 0 ? out_.steps[i].at - out_.steps[i].seconds : out_.steps[i - 1].at;
+      const auto& step = out_.steps[i];
+      if (!step.lost) continue;
+      const double begin = step.first || i == 0 ? step.at - step.seconds : out_.steps[i - 1].at;
       if (!lost.empty() && lost.back().end >= begin)
-        lost.back().end = out_.steps[i].at;
+        lost.back().end = step.at;
       else
-        lost.push_back({begin, out_.steps[i].at});
+        lost.push_back({begin, step.at});
     }
     std::vector<PhaseSpan> out;
     const auto add = [&](Phase phase, double begin, double end) {
@@ -291,19 +344,29 @@ class TimelineBuilder::State {
     out_.phases = std::move(out);
   }
 
+  void mark_slow() {
+    std::vector<double> known;
+    for (const auto& step : out_.steps)
+      if (!step.first && step.seconds > 0) known.push_back(step.seconds);
+    const auto median = watch::median(std::move(known));
+    for (auto& step : out_.steps) step.slow = !step.first && median > 0 && step.seconds > kSlow * median;
+  }
+
   std::map<std::string, RoleFacts> roles_;
   bool reports_steps_ = false;
+  bool saves_ = false;  ///< the experiment says where checkpoints are
   bool began_ = false;
   Timeline out_;
   std::map<std::string, std::size_t> rows_;
-  std::map<std::size_t, bool> first_of_attempt_;  ///< by index of the step
   Phase phase_ = Phase::preflight;
   double since_ = 0;
   double last_ = 0;
-  double progress_ = 0;            ///< the last step, or the start of the learners
-  std::optional<double> step_at_;  ///< of this attempt
+  double before_ = 0;    ///< the event before this one
+  double progress_ = 0;  ///< the last step, or the start of the learners
   std::optional<std::uint64_t> saved_;
-  bool fresh_ = true;
+  std::uint64_t base_ = 0;  ///< of a count that began anew with an epoch
+  bool restarted_ = true;   ///< no step since the learners started
+  bool replay_ = false;     ///< a new leader is told what there is already
   bool over_ = false;
   bool failed_ = false;
 };
@@ -311,13 +374,30 @@ class TimelineBuilder::State {
 TimelineBuilder::TimelineBuilder(const Json& plan, const Json& job)
     : state_(std::make_unique<State>(plan, job)) {}
 TimelineBuilder::~TimelineBuilder() = default;
+TimelineBuilder::TimelineBuilder(TimelineBuilder&&) noexcept = default;
 
 void TimelineBuilder::take(const Json& event, unsigned attempt) {
   state_->take(event, attempt);
 }
 
+void TimelineBuilder::set_saved(std::optional<std::uint64_t> step) {
+  state_->set_saved(step);
+}
+
 Timeline TimelineBuilder::timeline(double now, bool alive) const {
   return State(*state_).finish(now, alive);
+}
+
+void TimelineBuilder::take(const std::vector<Json>& events, const std::vector<AttemptSteps>& steps) {
+  auto event = events.begin();
+  for (const auto& attempt : steps) {
+    for (const auto& step : attempt.steps) {
+      const auto at = time_of(step);
+      for (; event != events.end() && time_of(*event) <= at; ++event) take(*event);
+      take(step, attempt.number);
+    }
+  }
+  for (; event != events.end(); ++event) take(*event);
 }
 
 std::string_view title_of(Phase phase) {
@@ -347,7 +427,7 @@ StepTimes Timeline::step_times() const {
   std::vector<double> known;
   StepTimes out;
   for (const auto& step : steps) {
-    if (step.seconds > 0) known.push_back(step.seconds);
+    if (!step.first && step.seconds > 0) known.push_back(step.seconds);
     out.slow += step.slow ? 1 : 0;
   }
   if (known.empty()) return out;
@@ -361,20 +441,11 @@ StepTimes Timeline::step_times() const {
 }
 
 Timeline timeline_of(const RunFiles& run, double now, bool alive) {
-  struct Told {
-    double at;
-    const Json* event;
-    unsigned attempt;
-  };
-  std::vector<Told> told;
-  for (const auto& event : run.events)
-    if (const auto at = time_of(event)) told.push_back({*at, &event, 0});
-  for (const auto& attempt : run.attempts)
-    for (const auto& step : attempt.steps)
-      if (const auto at = time_of(step)) told.push_back({*at, &step, attempt.number});
-  std::ranges::stable_sort(told, {}, &Told::at);
+  std::vector<TimelineBuilder::AttemptSteps> steps;
+  for (const auto& attempt : run.attempts) steps.push_back({attempt.number, attempt.steps});
   TimelineBuilder builder(run.plan, run.job);
-  for (const auto& one : told) builder.take(*one.event, one.attempt);
+  builder.take(run.events, steps);
+  builder.set_saved(count_in(at(run.summary, "checkpoint"), "step"));
   return builder.timeline(now, alive);
 }
 

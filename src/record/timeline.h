@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,8 +21,8 @@ enum class Phase {
   first_step,  ///< the learners run and have not finished a step
   productive,  ///< training steps that count
   stalled,     ///< no progress for longer than `watch` permits, from the last progress on
-  lost,        ///< training steps that were done again, or are in no checkpoint of a run that failed
-  restart,     ///< between two attempts
+  lost,        ///< training steps that were done again, or that a run which failed had not saved
+  restart,     ///< an attempt has ended, and the next one has not begun
   shutdown,    ///< from the decision to end until all processes have exited
 };
 inline constexpr std::size_t kPhases = 9;
@@ -41,11 +42,13 @@ struct PhaseSpan {
 };
 
 struct TrainingStep {
-  double at = 0;  ///< when it was finished
-  std::uint64_t step = 0;
-  double seconds = 0;  ///< as the process reported it, else since the step before; 0: not known
+  double at = 0;             ///< when it was finished
+  std::uint64_t step = 0;    ///< as the process counts
+  std::uint64_t number = 0;  ///< of the run: a count that begins anew with each epoch goes on here
+  double seconds = 0;        ///< as the process reported it, else since the step before; 0: not known
   unsigned attempt = 0;
-  bool slow = false;  ///< more than twice the median
+  bool first = false;  ///< since its learner started
+  bool slow = false;   ///< more than twice the median
   bool lost = false;
 };
 
@@ -67,7 +70,8 @@ struct Mark {
   std::string what;
 };
 
-/// Of the steps whose time is known, the first of each attempt left out.
+/// Of the steps whose time is known. The first after each start of a learner is left out: it compiles and
+/// warms up.
 struct StepTimes {
   std::size_t count = 0;
   double median = 0;
@@ -80,11 +84,11 @@ struct Timeline {
   double began = 0;  ///< seconds since 1970, UTC
   double seconds = 0;
   bool over = false;
-  std::uint32_t gpus = 0;  ///< of the allocation
+  std::uint32_t gpus = 0;  ///< of the allocation; 0 where CPU slots stand for them
   std::vector<PhaseSpan> phases;
   std::vector<TrainingStep> steps;
   std::vector<ProcessRow> processes;
-  std::vector<Mark> marks;
+  std::vector<Mark> marks;  ///< the newest 500
 
   [[nodiscard]] double in(Phase phase, const Interval& of) const;
   [[nodiscard]] double in(Phase phase) const { return in(phase, {0, seconds}); }
@@ -103,9 +107,19 @@ class TimelineBuilder {
   /// `job`: as RunFiles has it; null where the run was not submitted.
   TimelineBuilder(const Json& plan, const Json& job);
   ~TimelineBuilder();
+  TimelineBuilder(TimelineBuilder&&) noexcept;
 
-  /// The next event, or training step of an attempt, in the order of their times.
+  /// The next event, in the order of events.jsonl, or the next training step of an attempt. The two files are
+  /// merged by their times.
   void take(const Json& event, unsigned attempt = 0);
+  struct AttemptSteps {
+    unsigned number = 0;
+    std::span<const Json> steps;
+  };
+  /// More of both files, merged; the attempts in their order.
+  void take(const std::vector<Json>& events, const std::vector<AttemptSteps>& steps);
+  /// The step of the newest complete checkpoint, where something else than the events tells it.
+  void set_saved(std::optional<std::uint64_t> step);
   /// Up to `now`, seconds since 1970, or else to the last event where nobody leads the run.
   [[nodiscard]] Timeline timeline(double now, bool alive) const;
 
@@ -114,7 +128,7 @@ class TimelineBuilder {
   std::unique_ptr<State> state_;
 };
 
-/// The same of a whole run at once.
+/// The same of a whole run at once. Of a run that failed it knows from the summary what was saved.
 Timeline timeline_of(const RunFiles& run, double now, bool alive);
 
 }  // namespace nlaunch::record

@@ -15,7 +15,7 @@
 namespace nlaunch::record {
 namespace {
 
-/// Wheels that a ticket is about, by the beginnings of their names.
+/// Wheels that matter for a ticket, by name prefix.
 constexpr std::array<std::string_view, 13> kWheels{
     "torch",      "vllm",       "ray",   "sglang",      "transformers",        "deepspeed",
     "accelerate", "flash_attn", "numpy", "nvidia_nccl", "nvidia_cuda_runtime", "nvidia_cudnn",
@@ -50,7 +50,7 @@ void add_preflight(const Attempt& attempt, std::vector<VersionRow>& rows) {
     add(rows, "NVIDIA driver", text_at(node, "driver"), from);
     add(rows, "NCCL", text_at(node, "nccl"), from);
   }
-  // What the checks of libraries found, in their words: CUDA, libfabric, the plugin.
+  // What the library checks found, as they print it: CUDA, libfabric, the plugin.
   constexpr std::array<std::string_view, 5> kChecks{"versions", "libraries", "fabric", "nccl", "interpreter"};
   for (const auto& row : at(attempt.preflight, "rows")) {
     if (std::ranges::find(kChecks, text_at(row, "check")) == kChecks.end() ||
@@ -96,7 +96,7 @@ std::vector<VersionRow> versions_of(const RunFiles& run) {
 std::vector<VersionRow> versions_here() {
   std::vector<VersionRow> rows;
   const auto from = [](std::string_view source) {
-    return fmt::format("{} of the machine that made the bundle, then", source);
+    return fmt::format("{} on the machine that made the bundle, at that time", source);
   };
   add(rows, "nlaunch", std::string(version()), from("nlaunch"));
   add(rows, "OS", os_name(), from("/etc/os-release"));

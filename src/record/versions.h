@@ -13,10 +13,10 @@ struct VersionRow {
   std::string from;
 };
 
-/// What the run's files say of the versions of what it ran on and with.
+/// The versions in the run's files of what the run used.
 std::vector<VersionRow> versions_of(const RunFiles& run);
 
-/// Of this machine, now: OS, kernel, C library, NVIDIA's driver, nlaunch.
+/// Versions on this machine, now: OS, kernel, C library, NVIDIA driver, nlaunch.
 std::vector<VersionRow> versions_here();
 
 /// {"what": [{"version", "from"}]}

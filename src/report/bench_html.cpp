@@ -44,7 +44,7 @@ std::string header(const bench::Bench& bench) {
 std::string times(const bench::Bench& bench) {
   std::string out = "<h2>Times</h2>\n<div class=wide><table>\n" +
                     head_row({"workload", "group", "arm", "median step", "95 %", "bus bandwidth", "target",
-                              "NCCL chose", "against the first"});
+                              "NCCL chose", "vs. first arm"});
   for (const auto& line : bench::lines(bench)) {
     const auto targets = targets_text(line);
     const bool missed = targets.find("MISSED") != std::string::npos;
@@ -62,7 +62,7 @@ std::string times(const bench::Bench& bench) {
   return out + "</table></div>\n";
 }
 
-/// A curve for each arm, group and operation that was timed at two sizes or more.
+/// A curve for each arm, group and operation with at least two sizes.
 std::string curves(const bench::Bench& bench) {
   std::vector<Curve> all;
   for (const auto& line : bench::lines(bench)) {
@@ -84,7 +84,7 @@ std::string curves(const bench::Bench& bench) {
   for (auto& curve : all) std::ranges::sort(curve.points, {}, &Curve::Point::bytes);
   const auto drawn = curves_html(all, {});
   if (drawn.empty()) return "";
-  return "<h2>Bus bandwidth against size</h2>\n" + drawn +
+  return "<h2>Bus bandwidth by message size</h2>\n" + drawn +
          "<p class=note>The band is the 95 % interval of the median.</p>\n";
 }
 
@@ -94,7 +94,7 @@ std::string failed(const bench::Bench& bench) {
     if (one.causes.empty()) continue;
     const auto& arm = bench.arms[one.arm];
     out += fmt::format("<p><b>{}</b>: {}</p>\n<ul>", html(arm.arm.name),
-                       arm.refused.empty() ? failures_text(one) : "could not be bound");
+                       arm.refused.empty() ? failures_text(one) : "cannot be bound");
     for (const auto& cause : one.causes) out += fmt::format("<li>{}</li>", html(cause));
     out += "</ul>\n";
   }
@@ -107,7 +107,7 @@ std::string differing(const bench::Bench& bench) {
   if (differ.empty()) return "";
   std::vector<std::string> names{"role", "variable"};
   for (const auto& arm : bench.arms) names.push_back(arm.arm.name);
-  auto out = "<h2>What differs between the arms</h2>\n<div class=wide><table>\n" + head_row(names);
+  auto out = "<h2>Differences between the arms</h2>\n<div class=wide><table>\n" + head_row(names);
   for (const auto& one : differ) {
     out += "<tr>" + cell(one.role) + cell(one.name);
     for (const auto& value : one.values) out += fmt::format("<td><code>{}</code></td>", html(value));
@@ -117,7 +117,7 @@ std::string differing(const bench::Bench& bench) {
 }
 
 std::string environments(const bench::Bench& bench) {
-  std::string out = "<h2>The whole environment of each arm</h2>\n<p class=note>Secrets are masked.</p>\n";
+  std::string out = "<h2>Full environment of each arm</h2>\n<p class=note>Secrets are masked.</p>\n";
   for (const auto& arm : bench.arms) {
     for (const auto& [role, environment] : arm.environments) {
       out += fmt::format("<details><summary>{}, role {} <small>{}</small></summary><pre>", html(arm.arm.name),

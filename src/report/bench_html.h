@@ -5,8 +5,8 @@
 
 namespace nlaunch::report {
 
-/// One self-contained page: the verdicts first, bus bandwidth against size with a line for each arm, the
-/// table of times, failures, what differed, and the whole environment of each arm.
+/// One self-contained page: the verdicts first, bus bandwidth by message size with a line for each arm, the
+/// table of times, failures, differences, and the whole environment of each arm.
 std::string bench_html(const bench::Bench& bench);
 
 }  // namespace nlaunch::report

@@ -11,7 +11,7 @@ namespace {
 using bench::Held;
 
 std::string_view held_text(Held held) {
-  return held == Held::held ? "held" : held == Held::missed ? "MISSED" : "not measured";
+  return held == Held::held ? "met" : held == Held::missed ? "MISSED" : "not measured";
 }
 
 bool missed(const bench::Line& line) {
@@ -47,13 +47,13 @@ std::string failures_text(const bench::Failures& failures) {
 }
 
 std::string broken_off_text(const bench::Bench& bench) {
-  return fmt::format("broken off after {} of {} repeats: {}", bench.order.size(),
+  return fmt::format("stopped after {} of {} repeats: {}", bench.order.size(),
                      bench.arms.size() * bench.repeats, bench.broken_off);
 }
 
 std::string bench_table(const bench::Bench& bench, const Paint& paint) {
   Table table({"workload", "group", "arm", "median step", "95 %", "bus bandwidth", "target", "NCCL chose",
-               "against the first"});
+               "vs. first arm"});
   const bool one_arm = bench.arms.size() == 1;
   for (const auto& line : bench::lines(bench)) {
     const auto targets = targets_text(line);
@@ -72,7 +72,7 @@ std::string bench_text(const bench::Bench& bench, const Paint& paint) {
   for (const auto& one : bench::failures(bench)) {
     const auto& arm = bench.arms[one.arm];
     if (one.causes.empty()) continue;
-    const auto what = arm.refused.empty() ? failures_text(one) : std::string("could not be bound");
+    const auto what = arm.refused.empty() ? failures_text(one) : std::string("cannot be bound");
     out += paint.red(fmt::format("{}: {}", text::printable(arm.arm.name), what)) + "\n";
     for (const auto& cause : one.causes) out += fmt::format("  {}\n", text::printable(cause));
   }
@@ -93,19 +93,19 @@ std::string differences_text(const std::vector<std::string>& arms,
     for (const auto& value : one.values) row.push_back(text::printable(value));
     table.add(std::move(row));
   }
-  return "\nwhat differs between the arms\n" + table.str(paint);
+  return "\ndifferences between the arms\n" + table.str(paint);
 }
 
 std::string order_text(std::uint32_t repeats, std::uint64_t seed, std::string_view option,
                        const Paint& paint) {
   std::string out;
   if (repeats < bench::kLeastRepeats) {
-    out = paint.yellow(
-              fmt::format("with {} no interval is meaningful, and arms are not compared: {} {} and more",
-                          text::count(repeats, "repeat"), option, bench::kLeastRepeats)) +
+    out = paint.yellow(fmt::format(
+              "with {}, intervals are not meaningful and arms are not compared: use {} {} or more",
+              text::count(repeats, "repeat"), option, bench::kLeastRepeats)) +
           "\n";
   }
-  return out + fmt::format("{} of each arm in random order, seed {} (--seed {} draws the same order)\n",
+  return out + fmt::format("{} of each arm in random order, seed {} (for the same order, use --seed {})\n",
                            text::count(repeats, "repeat"), seed, seed);
 }
 

@@ -4,31 +4,31 @@
 #include "bench/results.h"
 #include "report/table.h"
 
-/// What `nlaunch bench` found, for a terminal.
+/// Terminal output of `nlaunch bench`.
 namespace nlaunch::report {
 
-/// The times with what they should be, what NCCL chose, and how the arms compare.
+/// The times with their targets, what NCCL chose, and how the arms compare.
 std::string bench_table(const bench::Bench& bench, const Paint& paint);
 
-/// Below it: failures, what differed, and what to bear in mind. Lines that end in a newline.
+/// The text below the table: failures, differences and remarks. Lines that end in a newline.
 std::string bench_text(const bench::Bench& bench, const Paint& paint);
 
-/// "at most 9.0 ms: held" for each target of a line, joined by "; "; empty without any.
+/// "at most 9.0 ms: met" for each target of a line, joined by "; "; empty if there is none.
 std::string targets_text(const bench::Line& line);
 
 /// "2 of 5 failed (95 %: 12 to 77 %)".
 std::string failures_text(const bench::Failures& failures);
 
-/// The variables that are not the same in all arms, as a table with a title; empty without any.
+/// The variables that differ between the arms, as a table with a title; empty if there are none.
 std::string differences_text(const std::vector<std::string>& arms,
                              const std::vector<bench::Difference>& differences, const Paint& paint);
 
-/// In which order it was measured; before it, where there were too few repeats, a line that says so.
-/// `option` gives their number.
+/// The order of the measurements, preceded by a warning if there were too few repeats. `option` sets their
+/// number.
 std::string order_text(std::uint32_t repeats, std::uint64_t seed, std::string_view option,
                        const Paint& paint);
 
-/// "broken off after 7 of 10 repeats: node node1: ...", of one that was.
+/// "stopped after 7 of 10 repeats: node node1: ...", for a bench that was stopped.
 std::string broken_off_text(const bench::Bench& bench);
 
 }  // namespace nlaunch::report

@@ -33,14 +33,14 @@ nlohmann::ordered_json version_json(const std::optional<Version>& version) {
 
 std::string releases_text(const lint::Variable& variable) {
   if (variable.first && variable.last)
-    return fmt::format("{} to {}, no longer", variable.first->str(), variable.last->str());
-  if (variable.last) return fmt::format("up to {}, no longer", variable.last->str());
+    return fmt::format("{} to {} (removed)", variable.first->str(), variable.last->str());
+  if (variable.last) return fmt::format("up to {} (removed)", variable.last->str());
   if (variable.first) return fmt::format("since {}", variable.first->str());
   return newest_of(variable).empty() ? "" : "all";
 }
 
 std::string values_text(const lint::Variable& variable) {
-  const auto case_text = variable.any_case ? "" : ", in this case";
+  const auto case_text = variable.any_case ? "" : " (case-sensitive)";
   switch (variable.type) {
     case lint::ValueType::integer:
       if (variable.values.empty()) return "a number";
@@ -54,9 +54,9 @@ std::string values_text(const lint::Variable& variable) {
     case lint::ValueType::choice:
       return fmt::format("one of {}{}", accepted_text(variable), case_text);
     case lint::ValueType::list:
-      return fmt::format("some of {}{}, with commas between", accepted_text(variable), case_text);
+      return fmt::format("comma-separated list of {}{}", accepted_text(variable), case_text);
     case lint::ValueType::interfaces:
-      return "network interfaces, with commas between";
+      return "comma-separated network interfaces";
     case lint::ValueType::path:
       return "a path";
     case lint::ValueType::text:
@@ -75,9 +75,8 @@ std::string variable_text(std::span<const lint::Variable* const> variables, cons
     const auto newest = newest_of(*variable);
     const auto releases = releases_text(*variable);
     add("read by", std::string(variable->owner));
-    add("releases", variable->last || newest.empty()
-                        ? releases
-                        : fmt::format("{}; {} is the newest known", releases, newest));
+    add("releases",
+        variable->last || newest.empty() ? releases : fmt::format("{}; newest known: {}", releases, newest));
     add("value", values_text(*variable));
     add("default", variable->fallback);
     add("defaults", variable->history);
@@ -125,8 +124,8 @@ std::string unknown_variable_text(std::string_view name) {
   const auto near = lint::nearest_variable(name);
   const auto* owner = lint::owner_of_family(name);
   return fmt::format(
-      "nothing is known of {}{}{}\n", text::printable(name),
-      owner == nullptr ? "" : fmt::format(", and no {} up to {} reads it", owner->name, owner->newest),
+      "unknown variable {}{}{}\n", text::printable(name),
+      owner == nullptr ? "" : fmt::format("; no {} up to {} reads it", owner->name, owner->newest),
       near ? fmt::format(": did you mean {}?", *near) : "");
 }
 

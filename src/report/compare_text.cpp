@@ -7,12 +7,12 @@
 namespace nlaunch::report {
 namespace {
 
-/// Long lists (PATH) as far as they say something on a terminal; --json has them whole.
+/// Long lists (PATH) are shortened to what is useful on a terminal; --json has all of it.
 std::string shown(const std::string& value, const std::string& other) {
   constexpr std::size_t kWidth = 60;
   constexpr std::size_t kContext = 12;
   if (value.size() <= kWidth) return text::printable(value);
-  // From a little before the first place where they differ.
+  // Starts a little before the first difference.
   const auto first = static_cast<std::size_t>(
       std::mismatch(value.begin(), value.end(), other.begin(), other.end()).first - value.begin());
   const auto from = first > kContext ? first - kContext : 0;
@@ -45,7 +45,7 @@ std::string compare_text(const record::Comparison& comparison, const record::Run
     out += table.str(paint);
   }
   if (!same.empty()) out += fmt::format("\nthe same: {}\n", text::join(same, ", "));
-  if (comparison.equal()) out += paint.green("nothing differs but what was measured") + "\n";
+  if (comparison.equal()) out += paint.green("nothing differs except measurements") + "\n";
   return out;
 }
 

@@ -8,7 +8,7 @@
 namespace nlaunch::report {
 namespace {
 
-/// The length of the colour sequence (ECMA-48, 8.3.117: SGR) with which a text begins; 0: it does not.
+/// The length of the colour sequence (ECMA-48, 8.3.117: SGR) at the start of a text; 0: there is none.
 std::size_t colour_length(std::string_view text) {
   if (!text.starts_with("\x1b[")) return 0;
   const auto end = text.find_first_not_of("0123456789;", 2);

@@ -7,8 +7,8 @@
 
 namespace nlaunch::report {
 
-/// Where a command's words go: results to one place, everything else to another. A value, handed down from
-/// the command line; a test hands down one that records.
+/// Where the output of a command goes: results to one place, everything else to another. A value that the
+/// command line passes down; a test passes one that records.
 class Console {
  public:
   using Write = std::function<void(std::string_view)>;
@@ -18,24 +18,24 @@ class Console {
   /// `result` and `message` are called with whole lines.
   Console(Write result, Write message) : result_(std::move(result)), message_(std::move(message)) {}
 
-  bool quiet = false;         ///< errors and results alone
+  bool quiet = false;         ///< only errors and results
   Paint result_paint{false};  ///< the colours for results
   Paint paint{false};         ///< the colours for messages
 
-  // What might act on a terminal is shown escaped in all that follows, but for `document`: it may come from a
-  // file of somebody else's. Colours alone pass, where they are on.
+  // Except in `document`, control sequences are escaped, because a text may come from a file of another user.
+  // Colours are kept if they are on.
 
-  /// What the command was asked for.
+  /// The requested result.
   void result(std::string_view text) const;
-  /// The same, byte for byte: a file that is made, or the output of another program.
+  /// The same, byte for byte: a generated file, or the output of another program.
   void document(std::string_view bytes) const;
-  /// Whatever else a person should read; with its own newline.
+  /// Any other message for the user; must include its newline.
   void say(std::string_view text) const;
   /// "note: SENTENCE", unless quiet.
   void note(std::string_view sentence) const;
   /// "warning: SENTENCE", unless quiet.
   void warn(std::string_view sentence) const;
-  /// Each with its place and its hint. Returns the exit code for wrong input.
+  /// Each with its location and its hint. Returns the exit code for bad input.
   int error(const Diagnostics& diagnostics) const;
 
  private:

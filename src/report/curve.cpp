@@ -12,14 +12,14 @@
 namespace nlaunch::report {
 namespace {
 
-// Of the drawing, in its own units.
+// In the units of the drawing.
 constexpr double kWidth = 760;
 constexpr double kHeight = 380;
 constexpr double kLeft = 72;
 constexpr double kRight = 20;
 constexpr double kTop = 34;
 constexpr double kBottom = 44;
-/// More lines cannot be told apart.
+/// More curves cannot be told apart.
 constexpr std::size_t kMostCurves = 6;
 
 /// A logarithmic axis.
@@ -50,9 +50,8 @@ class Chart {
   }
 
   std::string draw() {
-    out_ = fmt::format(
-        "<svg viewBox=\"0 0 {} {}\" role=img aria-label=\"Bus bandwidth against message size\">\n", kWidth,
-        kHeight);
+    out_ = fmt::format("<svg viewBox=\"0 0 {} {}\" role=img aria-label=\"Bus bandwidth by message size\">\n",
+                       kWidth, kHeight);
     grid();
     for (const auto& mark : marks_) draw_mark(mark);
     for (std::size_t i = 0; i < curves_.size(); ++i) draw_curve(i);
@@ -80,7 +79,7 @@ class Chart {
       line(kLeft, y_.at(rate), kWidth - kRight, y_.at(rate), "grid");
       label(kLeft - 8, y_.at(rate) + 4, "y", rate_text(rate));
     }
-    // Eight steps are enough for every span: 8 B to 4 GiB is 29 doublings.
+    // Eight steps are enough for every range: 8 B to 4 GiB is 29 doublings.
     constexpr int kSteps = 8;
     const auto doublings =
         static_cast<int>(std::lround(std::log2(static_cast<double>(most_) / static_cast<double>(least_))));
@@ -107,8 +106,8 @@ class Chart {
     const auto x = x_.at(static_cast<double>(mark.bytes));
     const auto y = y_.at(mark.rate);
     out_ += fmt::format(
-        "<g class=\"floor c{}\"><title>{}: {} and more expected at {}</title>"
-        "<path d=\"M{:.1f} {:.1f}h{:.1f}m{:.1f} 0v8\"/></g>\n",
+        "<g class=\"floor c{}\"><title>{}: at least {} expected at {}</title><path d=\"M{:.1f} "
+        "{:.1f}h{:.1f}m{:.1f} 0v8\"/></g>\n",
         std::ranges::find(curves_, mark.name, &Curve::name) - curves_.begin(), html(mark.name),
         rate_text(mark.rate), format_size(mark.bytes), x - kHalf, y, 2 * kHalf, -kHalf);
   }
@@ -129,7 +128,7 @@ class Chart {
     out_ += "</g>\n";
   }
 
-  /// From the least to the most of many groups.
+  /// From the minimum to the maximum of many groups.
   void band(const Curve& curve, std::size_t index) {
     std::string path;
     for (const auto& point : curve.points)
@@ -163,8 +162,7 @@ std::string legend(const std::vector<Curve>& curves, const std::vector<CurveMark
     out += fmt::format("<span class=\"key c{}\"></span>{} ", i, html(curves[i].name));
   const auto is_floor = [](const CurveMark& mark) { return mark.bytes > 0; };
   if (std::ranges::any_of(marks, is_floor)) out += "<span class=\"key floor\"></span>expected at least ";
-  if (!std::ranges::all_of(marks, is_floor))
-    out += "<span class=\"key limit\"></span>what the links can carry";
+  if (!std::ranges::all_of(marks, is_floor)) out += "<span class=\"key limit\"></span>capacity of the links";
   return out + "</p>\n";
 }
 

@@ -31,7 +31,7 @@ std::string culprit(const Finding& finding) {
   return names.empty() ? kNotHere : text::printable(names);
 }
 
-/// A line as a terminal may have it, at most so many characters of it.
+/// A line that is safe for a terminal, with at most `width` characters.
 std::string shown(std::string_view line, std::size_t width) {
   const auto whole = text::printable(text::trim(line));
   const auto characters = text::characters(whole);
@@ -54,9 +54,9 @@ std::string cause_text(const Diagnosis& diagnosis, const Finding& finding, const
   };
   line("culprit:", culprit(finding));
   line("fix:", text::printable(finding.fix));
-  line("sure?", fmt::format("{}{}{}", name_of(finding.confidence),
-                            finding.count > 1 ? fmt::format(", {} lines say so", finding.count) : "",
-                            finding.source.empty() ? "" : fmt::format(" ({})", finding.source)));
+  line("confidence:", fmt::format("{}{}{}", name_of(finding.confidence),
+                                  finding.count > 1 ? fmt::format(", {} matching lines", finding.count) : "",
+                                  finding.source.empty() ? "" : fmt::format(" ({})", finding.source)));
   return out;
 }
 
@@ -76,7 +76,7 @@ std::string list_text(const Diagnosis& diagnosis, std::string_view title,
   const auto count = all ? list.size() : std::min(kMost, list.size());
   for (std::size_t i = 0; i < count; ++i) out += row_text(diagnosis, *list[i], paint);
   if (count < list.size())
-    out += fmt::format("  and {} more: nlaunch diagnose --all shows them\n", list.size() - count);
+    out += fmt::format("  and {} more; show them with nlaunch diagnose --all\n", list.size() - count);
   return out;
 }
 
@@ -87,7 +87,7 @@ std::string read_text(const Diagnosis& diagnosis) {
     bytes += input.bytes;
     lines += input.lines;
   }
-  auto out = fmt::format("read: {}, {}, {} bytes; {} looked for, {} made\n",
+  auto out = fmt::format("read: {}, {}, {} bytes; {} checked, {} run\n",
                          text::count(diagnosis.inputs.size(), "file"), text::count(lines, "line"), bytes,
                          text::count(diagnose::signatures().size(), "signature"),
                          fmt::format("{} analyses", diagnose::analyses().size()));
@@ -145,14 +145,14 @@ std::string diagnose_text(const Diagnosis& diagnosis, const Paint& paint, bool a
     if (finding.role == Role::other) others.push_back(&finding);
   }
   for (const auto& note : diagnosis.notes) notes.push_back(&note);
-  std::string out = diagnosis.findings.empty() ? paint.green("nothing wrong found") + "\n"
+  std::string out = diagnosis.findings.empty() ? paint.green("no problems found") + "\n"
                                                : cause_text(diagnosis, diagnosis.findings.front(), paint);
   out += list_text(diagnosis, "what followed:", consequences, paint, all);
   out += list_text(diagnosis, "also seen:", others, paint, all);
   if (all) {
     out += list_text(diagnosis, "notes:", notes, paint, all);
   } else if (!notes.empty()) {
-    out += fmt::format("{}: nlaunch diagnose --all shows them\n", text::count(notes.size(), "note"));
+    out += fmt::format("{}; show them with nlaunch diagnose --all\n", text::count(notes.size(), "note"));
   }
   return out + read_text(diagnosis);
 }
@@ -162,7 +162,7 @@ std::string diagnose_brief(const Diagnosis& diagnosis, const Paint& paint) {
 }
 
 std::string signatures_text(const Paint& paint) {
-  Table table({"signature", "class", "kind", "what it means"});
+  Table table({"signature", "class", "kind", "meaning"});
   for (const auto& one : diagnose::signatures())
     table.add({paint.bold(one.id), one.category, std::string(name_of(one.kind)), one.why});
   return table.str(paint);

@@ -7,7 +7,7 @@
 
 namespace nlaunch::report {
 
-/// Drill after drill: what was done, what each rank showed, and how it ended.
+/// One drill after the other: what was done, what each rank showed, and how it ended.
 std::string drill_text(const std::string& group, std::size_t ranks,
                        const std::vector<preflight::DrillRow>& rows, const Paint& paint);
 

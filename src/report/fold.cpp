@@ -17,7 +17,7 @@ using preflight::Status;
 
 namespace {
 
-/// A name and the number at its end, where it has one that can be counted.
+/// A name and the number at its end, if it has one that can be counted.
 struct NumberedName {
   std::string prefix;
   std::string digits;

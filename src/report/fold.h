@@ -6,13 +6,13 @@
 
 namespace nlaunch::report {
 
-/// What is the same on several nodes is one row, with all of their names.
+/// Merges rows that are equal on several nodes into one with all of their names.
 std::vector<preflight::Row> fold(const std::vector<preflight::Row>& rows);
 
 /// How many nodes the rows are about.
 std::size_t count_hosts(const std::vector<preflight::Row>& rows);
 
-/// Names with numbers as Slurm writes them: "nid[0001-0512,0514], login". In the order of the names.
+/// Numbered names as Slurm writes them: "nid[0001-0512,0514], login". Sorted by name.
 std::string host_list(std::vector<std::string> hosts);
 
 }  // namespace nlaunch::report

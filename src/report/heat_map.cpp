@@ -12,12 +12,12 @@
 namespace nlaunch::report {
 namespace {
 
-/// As many squares are drawn of a node each; of more nodes the median, and as many of the worst.
+/// Up to this many nodes get one square each; with more nodes, the median and this many of the worst.
 constexpr std::size_t kMostSquares = 4;
-/// A larger square is no square any more on a screen: then its slowest pairs are listed.
+/// A larger square does not fit on a screen: then its slowest pairs are listed.
 constexpr std::size_t kMostNames = 16;
 constexpr std::size_t kMostPairs = 20;
-/// A node whose slowest pair is below this share of the median is shown by itself.
+/// A node whose slowest pair is below this share of the median is shown separately.
 constexpr double kWorthShowing = 0.85;
 
 /// "GPU 10" after "GPU 9".
@@ -25,7 +25,8 @@ bool by_number(const std::string& a, const std::string& b) {
   return a.size() == b.size() ? a < b : a.size() < b.size();
 }
 
-/// How much of their beginning all names share: "GPU 3" is "3" at the head of a column, "nid000012" is "12".
+/// The length of the prefix that all names share: "GPU 3" is "3" at the head of a column, "nid000012" is
+/// "12".
 std::size_t shared_prefix(const std::vector<std::string>& names) {
   auto length = names.front().size();
   for (const auto& name : names) {
@@ -39,7 +40,7 @@ std::size_t shared_prefix(const std::vector<std::string>& names) {
   return length;
 }
 
-/// The factor and the word for the values of a matrix.
+/// Factor and unit for the values of a matrix.
 std::pair<double, std::string_view> scale(const std::string& unit) {
   if (unit == "B/s") return {1e-9, "GB/s"};
   if (unit == "FLOP/s") return {1e-12, "TFLOP/s"};
@@ -127,7 +128,7 @@ constexpr std::string_view kLegend =
 
 const double* PairMatrix::at(const std::string& from, const std::string& to) const {
   auto found = values.find({from, to});
-  if (found == values.end() && what == "pair") found = values.find({to, from});  // has no direction
+  if (found == values.end() && what == "pair") found = values.find({to, from});  // it has no direction
   return found == values.end() ? nullptr : &found->second;
 }
 
@@ -145,7 +146,7 @@ double PairMatrix::worst() const {
 std::vector<PairMatrix> pair_matrices(const std::vector<preflight::Figure>& figures) {
   std::map<std::pair<std::string, std::string>, PairMatrix> matrices;
   for (const auto& figure : figures) {
-    if (figure.to.empty() || figure.unit == "s") continue;  // clocks are no links
+    if (figure.to.empty() || figure.unit == "s") continue;  // clocks are not links
     auto& matrix = matrices[{figure.what, figure.host}];
     matrix.what = figure.what;
     matrix.host = figure.host;

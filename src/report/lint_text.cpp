@@ -39,8 +39,8 @@ std::string lint_text(std::span<const lint::Finding> findings, const Paint& pain
     out += one_text(finding, paint) + "\n";
   }
   if (!findings.empty()) {
-    out +=
-        fmt::format("{}; nlaunch lint --explain {} says more\n", lint_count(findings), findings.front().rule);
+    out += fmt::format("{}; for details: nlaunch lint --explain {}\n", lint_count(findings),
+                       findings.front().rule);
   }
   return out;
 }
@@ -64,7 +64,7 @@ nlohmann::ordered_json lint_json(std::span<const lint::Finding> findings) {
 
 std::string rule_text(const lint::Rule& rule, const Paint& paint) {
   return fmt::format("{}: {}\n\n{}\n{}", paint.bold(rule.name), rule.title, rule.explain,
-                     rule.source.empty() ? "" : fmt::format("\nfrom: {}\n", rule.source));
+                     rule.source.empty() ? "" : fmt::format("\nsource: {}\n", rule.source));
 }
 
 }  // namespace nlaunch::report

@@ -8,7 +8,8 @@
 
 namespace nlaunch::report {
 
-/// Findings for people: each with its place, its line, why, and what to write instead; a count at the end.
+/// Findings for people: each with its location, its line, the reason, and what to write instead; a count at
+/// the end.
 std::string lint_text(std::span<const lint::Finding> findings, const Paint& paint);
 /// "5 findings: 4 errors, 1 warning".
 std::string lint_count(std::span<const lint::Finding> findings);

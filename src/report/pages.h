@@ -5,7 +5,7 @@
 
 #include "base/source.h"
 
-/// The pages of templates/, as they were when this was built.
+/// The pages of templates/ at build time.
 namespace nlaunch::report {
 
 std::shared_ptr<const SourceFile> preflight_page();

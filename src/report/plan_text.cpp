@@ -18,10 +18,10 @@ std::string processes_of(const plan::Role& role) {
                      role.replica->per_node);
 }
 
-/// The pools, where the experiment has some.
+/// The pools, if the experiment has any.
 std::string pool_table(const Plan& plan, const Paint& paint) {
   if (plan.pools.empty()) return "";
-  Table table({"pool", "nodes", "GPUs", "model", "asked for with"});
+  Table table({"pool", "nodes", "GPUs", "model", "requested with"});
   for (const auto& pool : plan.pools) {
     const auto& jobs = pool.elastic ? plan.slurm.borrowed : plan.slurm.components;
     const auto component = std::ranges::find_if(
@@ -36,7 +36,7 @@ std::string pool_table(const Plan& plan, const Paint& paint) {
     const auto nodes =
         pool.node.count == 1 ? std::to_string(pool.first) : fmt::format("{}-{}", pool.first, last);
     table.add({paint.bold(pool.name),
-               pool.elastic ? fmt::format("{}, borrowed, {} at first", nodes, pool.elastic->min) : nodes,
+               pool.elastic ? fmt::format("{}, borrowed, initially {}", nodes, pool.elastic->min) : nodes,
                std::to_string(pool.node.gpus), pool.node.cpu_slots ? "CPU slots" : pool.node.gpu_model,
                text::join(options, " ")});
   }
@@ -67,7 +67,7 @@ std::string role_table(const Plan& plan, const Paint& paint) {
   return table.str(paint);
 }
 
-/// What stands near each GPU, as the profile says: "NUMA 0, mlx5_0". Empty where it does not.
+/// What is near each GPU, according to the profile: "NUMA 0, mlx5_0". Empty if the profile does not say.
 std::vector<std::string> near_row(const Plan& plan) {
   const auto& [slurm, domain, at_switch, numa, nics] = plan.topology;
   const auto of_all_gpus = [&](const auto& list) { return list.size() == plan.node.gpus; };
@@ -202,7 +202,7 @@ std::string placement_line(const Plan& plan) {
     const auto where = gpus.empty() || plan.node.count > 1
                            ? std::string()
                            : fmt::format(" on {} {}", plan.node.cpu_slots ? "slot" : "GPU", ranges(gpus));
-    parts.push_back(fmt::format("{} {}{}", plan::replicas(plan.roles[i]), plan.roles[i].name, where));
+    parts.push_back(fmt::format("{} × {}{}", plan::replicas(plan.roles[i]), plan.roles[i].name, where));
   }
   return text::join(parts, " · ");
 }

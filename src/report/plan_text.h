@@ -6,11 +6,11 @@
 
 namespace nlaunch::report {
 
-/// What would run where, for a person: roles, nodes with their GPUs, groups, what is idle.
-/// At most `most_nodes` nodes are shown one by one.
+/// What would run where, for people: roles, nodes with their GPUs, groups, idle GPUs. Shows at most
+/// `most_nodes` nodes one by one.
 std::string plan_text(const plan::Plan& plan, const Paint& paint, std::uint32_t most_nodes);
 
-/// "learner 0 on GPU 0 · engine 0-2 on GPU 1-3", one line for a run that starts.
+/// "1 × learner on GPU 0 · 3 × engine on GPU 1-3": one line for the start of a run.
 std::string placement_line(const plan::Plan& plan);
 
 /// "0-3,7" for sorted numbers.

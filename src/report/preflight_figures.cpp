@@ -18,14 +18,14 @@ using preflight::Report;
 
 namespace {
 
-/// More groups of a kind are one line, or one curve.
+/// With more groups of a kind, they share one line or one curve.
 constexpr std::size_t kMostGroups = 4;
 
 std::string name_of_figure(const std::string& what) {
   static const std::map<std::string, std::string> kNames{
       {"p2p", "copy from GPU to GPU"},       {"host_to_device", "copy to a GPU"},
-      {"device_to_host", "copy from a GPU"}, {"gemm", "matrix product, bf16"},
-      {"pair", "all-reduce of two"},         {"clock", "clock against the first node's"}};
+      {"device_to_host", "copy from a GPU"}, {"gemm", "matrix multiplication, bf16"},
+      {"pair", "all-reduce of two"},         {"clock", "clock offset from the first node"}};
   const auto name = kNames.find(what);
   return name == kNames.end() ? html(what) : name->second;
 }
@@ -43,7 +43,7 @@ std::string figure_line(const std::string& what, const std::vector<const Figure*
                      preflight::figure_text(spread.least, unit), html(preflight::place_of(*least)));
 }
 
-/// Measurements that are drawn as one: those of a group, or of a kind that has many.
+/// Measurements that are drawn together: those of a group, or of a kind that has many groups.
 struct Family {
   std::string name;
   std::string op;
@@ -127,8 +127,9 @@ std::string figures_html(const Report& report) {
   std::map<std::string, std::vector<const Figure*>> by_what;
   for (const auto& figure : report.figures) by_what[figure.what].push_back(&figure);
   std::string out =
-      "<section id=figures>\n<h2>Figures</h2>\n<div class=scroll><table><thead><tr><th>what<th class=n>number"
-      "<th class=n>median<th class=n>most<th class=n>least<th>where it is least</thead><tbody>\n";
+      "<section id=figures>\n<h2>Figures</h2>\n<div class=scroll><table><thead><tr><th>what<th "
+      "class=n>count<th class=n>median<th class=n>max<th class=n>min<th>where the minimum "
+      "is</thead><tbody>\n";
   for (const auto& [what, figures] : by_what) out += figure_line(what, figures);
   return out + "</tbody></table></div>\n</section>\n";
 }

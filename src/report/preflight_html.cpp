@@ -21,7 +21,7 @@ namespace {
 using preflight::Report;
 using preflight::Status;
 
-/// "preflight of grpo on isambard"; a report of an earlier nlaunch has no names.
+/// "grpo on isambard"; a report of an earlier nlaunch has no names.
 std::string title_of(const Report& report) {
   if (report.plan.empty()) return "Preflight";
   return report.site.empty() ? report.plan : fmt::format("{} on {}", report.plan, report.site);
@@ -40,19 +40,19 @@ std::string sentence_of(const Report& report) {
     const auto hosts = with(status);
     return hosts.empty() ? "." : fmt::format(", on {}.", hosts);
   };
-  if (report.cancelled) return "The preflight was stopped before it was done.";
+  if (report.cancelled) return "The preflight was stopped before it finished.";
   switch (report.verdict) {
     case Status::fail:
-      return "A run would fail here, or give wrong numbers" + on(Status::fail);
+      return "A run would fail here or produce wrong results" + on(Status::fail);
     case Status::unknown:
-      return "Something could not be checked" + on(Status::unknown);
+      return "Some checks could not be carried out" + on(Status::unknown);
     case Status::warn:
-      return "A run works, and something will cost it" + on(Status::warn);
+      return "A run would work, but at a cost" + on(Status::warn);
     case Status::pass:
     case Status::skip:
       break;
   }
-  return "Everything that was looked at is right.";
+  return "Everything that was checked is fine.";
 }
 
 std::string counts_html(const Report& report) {
@@ -83,16 +83,16 @@ std::string facts_html(const Report& report) {
   add("nodes", thousands(report.nodes.size()));
   if (first.gpus == 0 && alike) return out;
   add("GPUs", alike ? fmt::format("{} × {}{}", first.gpus, first.gpu, report.nodes.size() > 1 ? " each" : "")
-                    : "of several kinds");
+                    : "of different kinds");
   return out;
 }
 
-/// Names of nodes, by which the filter finds rows that are on several of them.
+/// Node names, which the filter uses to find rows of several nodes.
 std::string node_names(const Report& report) {
   auto names = nlohmann::json::array();
   for (const auto& node : report.nodes) names.push_back(node.host);
   std::string out;
-  for (const char c : json_text(names)) {  // within <script>, where a "<" could begin its end
+  for (const char c : json_text(names)) {  // inside <script>, where a "<" could start its end tag
     if (c == '<') {
       out += "\\u003c";
     } else {
@@ -111,7 +111,7 @@ const std::vector<emit::TemplateName> kPreflightPageNames{
 }  // namespace
 
 std::string preflight_html(const Report& report) {
-  // It is compiled in, and a test reads it: it has no mistakes.
+  // The template is compiled in and covered by a test, so it is valid.
   static const auto page = emit::Template::parse(preflight_page(), kPreflightPageNames).value();
   return page.fill({{"TITLE", html(title_of(report))},
                     {"VERDICT", std::string(preflight::name_of(report.verdict))},

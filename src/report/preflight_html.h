@@ -5,8 +5,8 @@
 
 namespace nlaunch::report {
 
-/// A report as one page that needs nothing else: the verdict with its reasons first, then pairs, curves,
-/// nodes, and all rows and figures. Made from templates/preflight.html.
+/// A report as one self-contained page: the verdict with its reasons first, then pairs, curves, nodes, and
+/// all rows and figures. Made from templates/preflight.html.
 std::string preflight_html(const preflight::Report& report);
 
 }  // namespace nlaunch::report

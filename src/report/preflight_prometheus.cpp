@@ -18,7 +18,7 @@ using preflight::Status;
 
 using Labels = std::vector<std::pair<std::string_view, std::string>>;
 
-/// A backslash and a quote are escaped in a label's value; of what cannot be printed nothing is left.
+/// Escapes backslashes and quotes in the value of a label, and removes unprintable characters.
 std::string label_text(std::string_view value) {
   std::string out;
   for (const char c : text::printable(value)) {
@@ -28,7 +28,7 @@ std::string label_text(std::string_view value) {
   return out;
 }
 
-/// The text format, version 0.0.4. All samples of a metric stand together.
+/// The text format, version 0.0.4. All samples of a metric must be consecutive.
 class Page {
  public:
   void metric(std::string_view name, std::string_view help) {
@@ -86,7 +86,7 @@ void write_figures(const Report& report, Page& page) {
     }
     if (of_nodes.empty()) continue;
     const auto full = fmt::format("figure_{}", name);
-    page.metric(full, "Figures of GPUs and links: the least and the median of a node.");
+    page.metric(full, "Figures of GPUs and links: minimum and median of a node.");
     for (const auto& [key, values] : of_nodes) {
       const auto spread = preflight::spread_of(values);
       page.sample(spread.least, {{"what", key.first}, {"host", key.second}, {"stat", "min"}});
@@ -105,14 +105,14 @@ std::string preflight_prometheus(const Report& report) {
   page.metric("verdict", "1 for the verdict of the last preflight, 0 for all others.");
   for (const auto status : {Status::pass, Status::warn, Status::fail, Status::unknown})
     page.sample(report.verdict == status ? 1 : 0, {{"verdict", std::string(name_of(status))}});
-  page.metric("fail_count", "Rows that fail.");
+  page.metric("fail_count", "Number of rows that fail.");
   page.sample(static_cast<double>(std::ranges::count(report.rows, Status::fail, &preflight::Row::status)));
   write_checks(report, page);
   write_measurements(report, page);
   write_figures(report, page);
   page.metric("elapsed_seconds", "How long the preflight took.");
   page.sample(std::chrono::duration<double>(report.elapsed).count());
-  page.metric("timestamp_seconds", "When it ended, in seconds since 1970.");
+  page.metric("timestamp_seconds", "When the preflight ended, in seconds since 1970.");
   page.sample(static_cast<double>(report.time));
   return page.take();
 }

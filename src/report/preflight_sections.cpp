@@ -20,9 +20,9 @@ using preflight::Status;
 
 namespace {
 
-/// Shown at once; the others open at a click.
+/// Visible immediately; the others open on a click.
 constexpr std::size_t kMostFindings = 12;
-/// A page of this many rows is still quick; preflight.json has the others.
+/// A page with this many rows is still fast; preflight.json has the others.
 constexpr std::size_t kMostRows = 12000;
 
 /// The worst first.
@@ -46,7 +46,7 @@ bool is_finding(const Row& row) {
   return gravity(row.status) < gravity(Status::pass);
 }
 
-/// "on all 16 nodes", "on nid[001-003]"; a single machine needs no name.
+/// "on all 16 nodes", "on nid[001-003]"; empty for a single machine.
 std::string where(const Row& row, std::size_t nodes) {
   if (row.hosts.empty()) return "";
   if (nodes > 1 && row.hosts.size() == nodes) return fmt::format("all {} nodes", thousands(nodes));
@@ -68,7 +68,8 @@ std::string finding_html(const Row& row, std::size_t nodes) {
   return out + "</li>\n";
 }
 
-/// Places of nodes in the list of names, as ranges: "0-511,513"; "*" for all, and for what is about none.
+/// Positions of nodes in the list of names, as ranges: "0-511,513"; "*" for all nodes, and for rows without
+/// nodes.
 std::string places(const Row& row, const std::map<std::string, std::size_t>& index) {
   if (row.hosts.empty() || row.hosts.size() >= index.size()) return "*";
   std::vector<std::size_t> at;
@@ -99,7 +100,7 @@ class Checks {
   }
 
   [[nodiscard]] std::string draw() const {
-    std::vector<std::string> order;  // by their worst row, as they come
+    std::vector<std::string> order;  // by their worst row, in order of appearance
     std::map<std::string, std::vector<const Row*>> of;
     for (const auto& row : rows_) {
       auto& rows = of[row.check];
@@ -109,7 +110,7 @@ class Checks {
     std::string out;
     for (const auto& check : order) out += draw(check, of.at(check));
     if (left_out_ > 0) {
-      out += fmt::format("<p class=note>{} more rows that pass are in preflight.json.</p>\n",
+      out += fmt::format("<p class=note>{} more passing rows are in preflight.json.</p>\n",
                          thousands(left_out_));
     }
     return out;
@@ -149,7 +150,7 @@ class Checks {
   std::map<std::string, std::string_view> what_;
 };
 
-/// What is equal on well nodes.
+/// What is equal on nodes without findings.
 using Likeness = std::tuple<std::string, std::uint32_t, std::string, std::string, std::string>;
 
 Likeness likeness(const NodeSummary& node) {
@@ -162,7 +163,7 @@ std::string node_cells(const NodeSummary& node) {
                      html(node.arch));
 }
 
-/// "3 fail, 1 warn: gpu-health, peers".
+/// "gpu-health, peers".
 std::string trouble_of(const std::vector<const Row*>& rows) {
   std::vector<std::string> checks;
   for (const auto* row : rows) {
@@ -222,15 +223,16 @@ std::string nodes_html(const Report& report) {
     }
   }
   std::string out =
-      "<section id=nodes>\n<h2>Nodes</h2>\n<div class=scroll><table><thead><tr><th><th>node<th>GPUs<th>driver"
-      "<th>NCCL<th>machine<th>what was found</thead><tbody>\n" +
+      "<section id=nodes>\n<h2>Nodes</h2>\n<div "
+      "class=scroll><table><thead><tr><th><th>node<th>GPUs<th>driver<th>NCCL<th>machine<th>findings</"
+      "thead><tbody>\n" +
       bad;
   for (const auto& [like, nodes] : well) {
     std::vector<std::string> names;
     for (const auto* node : nodes) names.push_back(node->host);
     out += fmt::format("<tr><td><span class=\"status pass\">ok</span><td>{}{}<td>{}\n",
                        html(host_list(std::move(names))), node_cells(*nodes.front()),
-                       nodes.size() > 1 ? fmt::format("{} nodes, alike", thousands(nodes.size())) : "");
+                       nodes.size() > 1 ? fmt::format("{} identical nodes", thousands(nodes.size())) : "");
   }
   return out + "</tbody></table></div>\n</section>\n";
 }

@@ -3,16 +3,16 @@
 
 #include "preflight/preflight.h"
 
-/// The sections of the page; each is empty where there is nothing to show.
+/// The sections of the page; each is empty if it has nothing to show.
 namespace nlaunch::report {
 
-/// What is wrong, the worst first, with what to do.
+/// The problems, the worst first, with their fixes.
 std::string findings_html(const preflight::Report& report);
-/// Times of collectives as curves, against what the site expects.
+/// Collectives as curves, compared with what the site expects.
 std::string curves_section(const preflight::Report& report);
-/// A line for each node; those that are equal and well are one line.
+/// One line for each node; equal nodes without findings share one line.
 std::string nodes_html(const preflight::Report& report);
-/// All rows by check, as far as the page has room.
+/// All rows by check, up to the size limit of the page.
 std::string checks_html(const preflight::Report& report);
 std::string figures_html(const preflight::Report& report);
 std::string measurements_html(const preflight::Report& report);

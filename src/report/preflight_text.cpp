@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <map>
+#include <string_view>
+#include <utility>
 
 #include "base/text.h"
 #include "base/units.h"
@@ -19,7 +21,7 @@ using preflight::Status;
 
 namespace {
 
-/// A pair below this share of the median stands out.
+/// A pair below this share of the median is highlighted.
 constexpr double kSlow = 0.85;
 
 /// "pass" in green, "fail" in red.
@@ -50,7 +52,7 @@ std::string hosts_text(const std::vector<std::string>& hosts, std::size_t all) {
 std::string row_line(const Row& row, std::size_t nodes, const Paint& paint) {
   auto out = fmt::format("{} {}{}{}", status_text(row.status, paint), row.check,
                          row.subject.empty() ? "" : " ", row.subject);
-  // A rank's name has its node in it.
+  // The name of a rank contains its node.
   const auto hosts = hosts_text(row.hosts, nodes);
   const bool said =
       row.subject.find(hosts) != std::string::npos || row.value.find(hosts) != std::string::npos;
@@ -62,11 +64,11 @@ std::string row_line(const Row& row, std::size_t nodes, const Paint& paint) {
   return out + "\n";
 }
 
-/// What was measured of GPUs and links, a line for each kind of figure.
+/// Measurements of GPUs and links, one line for each kind of figure.
 std::string figures_table(const Report& report, const Paint& paint) {
   std::map<std::string, std::vector<const preflight::Figure*>> by_what;
   for (const auto& figure : report.figures) by_what[figure.what].push_back(&figure);
-  Table table({"figure", "number", "median", "least", "most", "where it is least"});
+  Table table({"figure", "count", "median", "min", "max", "where the minimum is"});
   for (const auto& [what, figures] : by_what) {
     std::vector<double> values;
     for (const auto* figure : figures) values.push_back(figure->value);
@@ -80,7 +82,7 @@ std::string figures_table(const Report& report, const Paint& paint) {
   return table.str(paint);
 }
 
-/// The pairs of GPUs of one machine: of several nodes, of the one with the slowest pair.
+/// The pairs of GPUs of one machine; of several nodes, the one with the slowest pair.
 std::string matrix_table(const Report& report, const Paint& paint) {
   constexpr std::size_t kMostGpus = 8;
   auto matrices = pair_matrices(report.figures);
@@ -155,8 +157,12 @@ std::string preflight_text(const Report& report, const Paint& paint) {
   out += fmt::format("preflight {}: {} in {:.1f} s ({} passed", status_text(report.verdict, paint),
                      report.cancelled ? "stopped" : fmt::format("level {}", name_of(report.level)),
                      static_cast<double>(report.elapsed.count()) / 1000, number(Status::pass));
-  for (const auto status : {Status::warn, Status::fail, Status::unknown, Status::skip}) {
-    if (const auto n = number(status); n > 0) out += fmt::format(", {} {}", n, preflight::name_of(status));
+  constexpr std::pair<Status, std::string_view> kOthers[] = {{Status::warn, "warned"},
+                                                             {Status::fail, "failed"},
+                                                             {Status::unknown, "unknown"},
+                                                             {Status::skip, "skipped"}};
+  for (const auto& [status, word] : kOthers) {
+    if (const auto n = number(status); n > 0) out += fmt::format(", {} {}", n, word);
   }
   return out + ")\n";
 }

@@ -20,7 +20,7 @@ std::size_t columns() {
   return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsual;
 }
 
-/// No longer than the terminal is wide: what wraps cannot be taken back.
+/// Limited to the width of the terminal: a wrapped line cannot be erased.
 std::string cut(const std::string& line, std::size_t width) {
   std::string out;
   std::size_t count = 0;
@@ -67,7 +67,7 @@ std::function<void(const std::string&)> ProgressLine::teller() {
   };
 }
 
-/// Draws at every change, but not oftener than can be seen, and every second.
+/// Draws on every change, but at most ten times a second, and at least once a second.
 void ProgressLine::tick() {
   std::unique_lock lock(mutex_);
   std::string drawn;

@@ -12,9 +12,9 @@
 
 namespace nlaunch::report {
 
-/// What goes on now and for how long, on the last line of a terminal: "  12 s  learner world: 3 of 4 sizes".
-/// Nothing where standard error is no terminal, under --quiet, without colours (NO_COLOR, TERM=dumb). A
-/// terminal that blocks holds up nothing.
+/// The current activity and its duration, on the last line of a terminal: "  12 s  learner world: 3 of 4
+/// sizes". Shows nothing if standard error is not a terminal, under --quiet, or without colours (NO_COLOR,
+/// TERM=dumb). A terminal that blocks does not block nlaunch.
 class ProgressLine {
  public:
   explicit ProgressLine(const Console& console);
@@ -23,7 +23,7 @@ class ProgressLine {
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  /// To be called with a few words; empty where nothing is shown.
+  /// A function to call with a short text; empty if nothing is shown.
   [[nodiscard]] std::function<void(const std::string&)> teller();
 
  private:

@@ -16,7 +16,7 @@ using shell::Fate;
 using shell::RecordedCommand;
 using shell::Recording;
 
-/// Commands that differ by their task alone, or that ask the same at the same line.
+/// Commands that differ only in their task, or equal queries on the same line.
 struct Group {
   const RecordedCommand* command;
   std::vector<shell::Task> tasks;
@@ -59,14 +59,14 @@ std::string_view word_of(Fate fate) {
     case Fate::recorded:
       return "starts";
     case Fate::answered:
-      return "asks";
+      return "queries";
     case Fate::launcher:
       break;
   }
   return "launches";
 }
 
-/// What a script printed last mostly says why it ended.
+/// The last output of a script mostly shows why it exited.
 std::string last_lines(const Recording& recording, const Masker& masker) {
   constexpr std::size_t kMost = 5;
   auto lines = text::split(text::trim(recording.output), '\n');
@@ -77,7 +77,7 @@ std::string last_lines(const Recording& recording, const Masker& masker) {
   return out;
 }
 
-/// Its file is empty where that is the script itself.
+/// The file is empty if it is the script itself.
 std::string at_line(const shell::Absent& one) {
   return one.script.empty()
              ? fmt::format("line {}", one.line)
@@ -106,7 +106,7 @@ class RecordingText {
     }
     std::vector<std::string> components;
     for (std::uint32_t i = 0; const auto one = allocation.component(i); ++i)
-      components.push_back(fmt::format("{} of {} and {} each", text::count(one->nodes, "node"),
+      components.push_back(fmt::format("{} with {} and {} each", text::count(one->nodes, "node"),
                                        text::count(one->gpus_per_node, "GPU"),
                                        text::count(one->tasks_per_node, "task")));
     auto out = fmt::format("{}: {}\n", text::printable(script_), text::join(components, " : "));
@@ -127,22 +127,22 @@ class RecordingText {
                                                 : fmt::format("{}:{}", text::printable(file), command.line);
   }
 
-  /// What the table does not say.
+  /// What the table does not show.
   [[nodiscard]] std::vector<std::string> sentences() const {
     std::vector<std::string> all;
     for (const auto& command : recording_.commands) {
       if (!command.output_is_read) continue;
       all.push_back(
-          fmt::format("Line {} reads what this prints, which is not known, since it did not run: {}",
+          fmt::format("Line {} reads the output of this command, which is unknown because it did not run: {}",
                       place(command), line(command.argv)));
     }
     if (!recording_.not_here.empty())
-      all.push_back(fmt::format("Not on this machine, and taken as empty: {}",
+      all.push_back(fmt::format("Not on this machine, and assumed to be empty: {}",
                                 text::printable(text::join(recording_.not_here, ", "))));
     std::vector<std::string> unset;
     for (const auto& one : recording_.unset) unset.push_back(fmt::format("${} ({})", one.name, at_line(one)));
     if (!unset.empty())
-      all.push_back(fmt::format("Set by nothing, and so empty: {}. --env NAME=VALUE sets them.",
+      all.push_back(fmt::format("Unset, and so empty: {}. Set them with --env NAME=VALUE.",
                                 text::printable(text::join(unset, ", "))));
     if (auto why = why_not_whole(recording_, masker_); !why.empty()) all.push_back(std::move(why));
     return all;
@@ -154,7 +154,7 @@ class RecordingText {
   const Paint& paint_;
 };
 
-/// It was told a host or an address of the made-up job.
+/// It got a host or an address of the simulated job.
 bool asks_for_address(const RecordedCommand& command) {
   static const shell::Options kAlways{"ip", "ifconfig", "getent", "host", "dig", "nslookup"};
   const auto name = shell::program_name(command.argv[0]);
@@ -162,7 +162,7 @@ bool asks_for_address(const RecordedCommand& command) {
          (name == "hostname" && command.argv.size() > 1 && !command.argv[1].starts_with("-s"));
 }
 
-/// What the script may have ended for, each with what to type.
+/// Possible reasons why the script exited, each with what to type.
 class Missing {
  public:
   Missing(const Recording& recording, const Masker& masker) : recording_(recording), masker_(masker) {}
@@ -172,12 +172,11 @@ class Missing {
     files();
     for (const auto& one : recording_.unset)
       if (!one.script.empty() || one.line <= recording_.last_line)
-        add("{}: ${} is set by nothing: --env {}=VALUE sets it", at_line(one), one.name, one.name);
+        add("{}: ${} is unset: set it with --env {}=VALUE", at_line(one), one.name, one.name);
     const auto asks = std::ranges::find_if(recording_.commands, asks_for_address);
     if (asks != recording_.commands.end())
-      add("line {}: `{}` was told a name or an address of the made-up job, rec-node-0 or 10.77.0.1: where "
-          "the "
-          "script looks for others, --env NAME=10.77. gives it their beginning",
+      add("line {}: `{}` got a name or an address of the simulated job, rec-node-0 or 10.77.0.1: if the "
+          "script looks for other addresses, set their prefix with --env NAME=10.77.",
           asks->line, text::printable(text::shell_join(asks->argv)));
     return std::move(all_);
   }
@@ -192,13 +191,13 @@ class Missing {
 
   static std::string quoted(const std::string& path) { return text::printable(text::shell_quote(path)); }
 
-  /// Empty for the script itself, which the first command is of.
+  /// Empty for the script itself, to which the first command belongs.
   [[nodiscard]] std::string own(const std::string& script) const {
     const bool first = recording_.traced.empty() || recording_.traced.front().script == script;
     return first ? "" : script;
   }
 
-  /// Empty for the script itself, which the first command is of.
+  /// Empty for the script itself, to which the first command belongs.
   [[nodiscard]] std::string of_other(const std::string& script) const {
     const bool own = recording_.traced.empty() || recording_.traced.front().script == script;
     return own ? "" : script;
@@ -207,8 +206,8 @@ class Missing {
   void outputs() {
     for (const auto& command : recording_.commands)
       if (command.output_is_read)
-        add("{}: `{}` did not run, and the script read nothing of it: --prints 'PART OF THE COMMAND=TEXT' "
-            "says what it prints",
+        add("{}: `{}` did not run, so the script read no output: set the output with --prints 'PART OF THE "
+            "COMMAND=TEXT'",
             at_line({command.line, "", of_other(command.script)}),
             text::printable(masker_.mask(text::shell_join(command.argv))));
   }
@@ -216,32 +215,32 @@ class Missing {
   void files() {
     for (const auto& one : recording_.unread) {
       if (one.found_in.empty() && one.is_sourced)
-        add("{}: {} is not on this machine: import where it is, or --exists {} takes it as empty",
+        add("{}: {} is not on this machine: import where it exists, or treat it as empty with --exists {}",
             at_line(one), text::printable(one.name), quoted(one.name));
       else if (one.found_in.empty())
-        add("{}: {} is not on this machine: import where it is, or --prints 'PART OF THE COMMAND=TEXT' says "
-            "what the command prints",
+        add("{}: {} is not on this machine: import where it exists, or set the output of the command with "
+            "--prints 'PART OF THE COMMAND=TEXT'",
             at_line(one), text::printable(one.name));
       else
-        add("{}: {} is not there; seen from the script's own folder it is: call `nlaunch import` in {}",
+        add("{}: {} does not exist here, but does in the script's own directory: run `nlaunch import` in {}",
             at_line(one), text::printable(one.name), text::printable(one.found_in));
     }
     for (const auto& one : recording_.contents)
-      add("{}: what is in {} is not known: import where it is, or --prints 'PART OF THE COMMAND=TEXT' says "
-          "what "
-          "the command prints",
+      add("{}: the content of {} is unknown: import where it exists, or set the output of the command with "
+          "--prints 'PART OF THE COMMAND=TEXT'",
           at_line(one), text::printable(one.name));
     for (const auto& one : recording_.no_folder)
-      add("{}: it writes to {}, and that folder is not there: make it, or say --exists {}", at_line(one),
-          text::printable(one.name), quoted(one.name.substr(0, one.name.rfind('/') + 1)));
+      add("{}: it writes to {}, but that directory does not exist: create it, or use --exists {}",
+          at_line(one), text::printable(one.name), quoted(one.name.substr(0, one.name.rfind('/') + 1)));
     if (!recording_.asked_for.empty()) {
       const auto& last = recording_.asked_for.back();
-      add("{}: it was told that {} is not there; --exists {} says it is (a folder with a / behind it)",
+      add("{}: {} was reported as missing; if it exists on the cluster, use --exists {} (a directory with a "
+          "trailing /)",
           at_line(last), text::printable(last.name), quoted(last.name));
     }
     for (const auto& path : recording_.not_here)
-      add("{} is not on this machine, and was taken as empty: import where it is, or set by --env what it "
-          "sets",
+      add("{} is not on this machine, and was assumed to be empty: import where it exists, or set with --env "
+          "what it sets",
           text::printable(path));
   }
 
@@ -250,12 +249,12 @@ class Missing {
   std::vector<std::string> all_;
 };
 
-/// What bash cannot read may be a placeholder.
+/// What bash cannot parse may be a placeholder.
 std::string placeholders_of_errors(const Recording& recording) {
   std::string text;
   for (const auto& one : recording.placeholders)
     if (recording.output.find(fmt::format(": line {}:", one.line)) != std::string::npos)
-      text += fmt::format("\nLine {} has a placeholder, {}: write what it stands for.", one.line,
+      text += fmt::format("\nLine {} has a placeholder, {}: replace it with its value.", one.line,
                           text::printable(one.name));
   return text;
 }
@@ -266,24 +265,22 @@ std::string why_not_whole(const Recording& recording, const Masker& masker) {
   if (recording.whole()) return {};
   if (recording.waits)
     return fmt::format(
-        "The script waits at line {} for something that does not come here. What it starts later "
-        "is not known.",
+        "The script waits at line {} for something that does not happen here. What it starts later is "
+        "unknown.",
         recording.last_line);
   if (!recording.stopped.empty())
-    return fmt::format(
-        "The script was stopped: it has reached the limit of {}. What it starts later is not "
-        "known.",
-        recording.stopped);
+    return fmt::format("The script was stopped at the limit of {}. What it starts later is unknown.",
+                       recording.stopped);
   constexpr int kSyntax = 2;
   if (recording.exit_code == kSyntax && recording.output.find(": syntax error") != std::string::npos)
-    return fmt::format("bash cannot read the script:\n{}{}", last_lines(recording, masker),
+    return fmt::format("bash cannot parse the script:\n{}{}", last_lines(recording, masker),
                        placeholders_of_errors(recording));
   const auto missing = Missing(recording, masker).list();
   return fmt::format(
-      "The script ended with {} at line {}: it may start more where nothing is missing. "
-      "Arguments go behind --, variables into --env NAME=VALUE. It printed:\n{}{}{}",
+      "The script exited with {} at line {}: it may start more if nothing is missing. Pass arguments after "
+      "--, variables with --env NAME=VALUE. It printed:\n{}{}{}",
       recording.exit_code, recording.last_line, last_lines(recording, masker),
-      missing.empty() ? "" : "\nWhat it did not find here:\n  ", text::join(missing, "\n  "));
+      missing.empty() ? "" : "\nNot found here:\n  ", text::join(missing, "\n  "));
 }
 
 std::string recording_text(const Recording& recording, const std::string& script,

@@ -50,7 +50,7 @@ std::string code(std::string_view text) {
 
 std::string rules_page() {
   auto out = fmt::format(
-      "{}# Rules of `nlaunch lint`\n\nHow they are used, and silenced: [lint.md](../lint.md).\n", kMade);
+      "{}# Rules of `nlaunch lint`\n\nHow to use and silence them: [lint.md](../lint.md).\n", kMade);
   for (const auto* rule : lint::rules()) {
     out += fmt::format("\n## {}\n{}.\n\n{}\n", rule->name, rule->title, rule->explain);
     if (!rule->source.empty()) out += fmt::format("\nSource: {}\n", rule->source);
@@ -60,8 +60,8 @@ std::string rules_page() {
 
 std::string checks_page() {
   auto out = head("Checks of the preflight",
-                  "In the order in which they are reported. A check passes, warns, fails, could not be "
-                  "carried out (unknown), or does not apply (skip).",
+                  "In the order in which they are reported. A check passes, warns, fails, cannot be carried "
+                  "out (unknown), or does not apply (skip).",
                   {"check", "of", "what is checked"});
   for (const auto* check : preflight::node_checks())
     out += row({code(check->name), "each node", check->what});
@@ -71,31 +71,29 @@ std::string checks_page() {
 }
 
 std::string exit_codes_page() {
-  auto out = head(
-      "Exit codes",
-      "A run that ends by itself gives the code of the process that failed first, and 128 + the signal where "
-      "a "
-      "signal ended it. `summary.json` says which (`outcome`), since a program may use the same numbers.",
-      {"code", "when"});
+  auto out = head("Exit codes",
+                  "A run that nobody stops exits with the code of the process that failed first, or with 128 "
+                  "+ the signal if a signal killed it. `summary.json` has the outcome (`outcome`), because a "
+                  "program may use the same numbers.",
+                  {"code", "when"});
   for (const auto& one : exit_code::kMeanings) out += row({code(std::to_string(one.code)), one.when});
   out +=
-      "\n`nlaunch preflight` has codes of its own; with `--prolog` it is non-zero only where a check "
+      "\n`nlaunch preflight` has its own codes; with `--prolog` the code is non-zero only if a check "
       "failed.\n\n" +
       row({"code", "when"}) + "|---|---|\n";
   for (const auto& one : exit_code::kPreflightMeanings)
     out += row({code(std::to_string(one.code)), one.when});
-  out += "\nSo has `nlaunch bench`.\n\n" + row({"code", "when"}) + "|---|---|\n";
+  out += "\n`nlaunch bench` has its own codes, too.\n\n" + row({"code", "when"}) + "|---|---|\n";
   for (const auto& one : exit_code::kBenchMeanings) out += row({code(std::to_string(one.code)), one.when});
-  out += "\nAnd `nlaunch diagnose`.\n\n" + row({"code", "when"}) + "|---|---|\n";
+  out += "\nSo does `nlaunch diagnose`.\n\n" + row({"code", "when"}) + "|---|---|\n";
   for (const auto& one : exit_code::kDiagnoseMeanings) out += row({code(std::to_string(one.code)), one.when});
   return out;
 }
 
 std::string variables_page() {
   auto out = fmt::format(
-      "{}# Variables\n\nWhat `nlaunch env --doc NAME` says, in a line each. A release is the first that "
-      "reads the "
-      "variable; where none stands, the oldest that was looked at already did.\n",
+      "{}# Variables\n\nWhat `nlaunch env --doc NAME` prints, in one line each. A release is the first that "
+      "reads the variable; if there is none, the oldest release that was examined already did.\n",
       kMade);
   for (const auto& owner : lint::owners()) {
     out += fmt::format("\n## {}\n{}\n{}|---|---|---|---|---|\n", owner.name,
@@ -110,7 +108,7 @@ std::string variables_page() {
   return out;
 }
 
-/// The keys of a schema, and of what stands in them.
+/// The keys of a schema, and the keys below them.
 class Keys {
  public:
   explicit Keys(std::string_view schema) : schema_(parse_ordered_json(schema)) {}
@@ -177,7 +175,7 @@ class Keys {
 std::string keys_page(std::string_view title, std::string_view guide, std::string_view schema) {
   return head(title,
               fmt::format(
-                  "How they are used: [{0}](../{0}). `nlaunch schema` prints the schema itself, for editors.",
+                  "How to use them: [{0}](../{0}). `nlaunch schema` prints the schema itself, for editors.",
                   guide),
               {"key", "value", "meaning"}) +
          Keys(schema).table();

@@ -3,7 +3,7 @@
 #include <string_view>
 #include <vector>
 
-/// The reference pages of docs/reference/: written from the tables in the code.
+/// The pages of docs/reference/, generated from the tables in the code.
 namespace nlaunch::report {
 
 struct ReferencePage {

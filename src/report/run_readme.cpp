@@ -19,7 +19,7 @@ using record::text_at;
 
 constexpr std::size_t kTitle = 14;
 
-/// A title, and lines beside it.
+/// A title with lines next to it.
 std::string block(std::string_view title, const std::vector<std::string>& lines) {
   std::string out;
   for (const auto& line : lines) {
@@ -77,11 +77,11 @@ std::vector<std::string> ended(const record::RunFiles& run, const std::string& s
   std::vector<std::string> out{state};
   const auto sentence = text_at(run.summary, "sentence");
   if (!sentence.empty()) out.front() += fmt::format(": {}", sentence);
-  if (run.summary.is_null()) out.emplace_back("there is no summary.json; the last event is:");
+  if (run.summary.is_null()) out.emplace_back("no summary.json; the last event is:");
   if (run.summary.is_null() && !run.events.empty())
     out.push_back(fmt::format("  {} {} {}", text_at(run.events.back(), "time"),
                               text_at(run.events.back(), "event"), text_at(run.events.back(), "process")));
-  if (run.attempts.size() > 1) out.push_back(fmt::format("{} attempts were made", run.attempts.size()));
+  if (run.attempts.size() > 1) out.push_back(fmt::format("{} attempts", run.attempts.size()));
   return out;
 }
 
@@ -97,15 +97,15 @@ std::vector<std::string> first_failure(const Json& summary) {
       out.front() += fmt::format(", rank {:.0f}", number_at(process, "rank"));
     if (!host.empty()) out.front() += fmt::format(" on {}", host);
     if (at(end, "code").is_number()) out.front() += fmt::format(", exit code {:.0f}", number_at(end, "code"));
-    if (!text_at(end, "signal").empty()) out.front() += fmt::format(", ended by {}", text_at(end, "signal"));
+    if (!text_at(end, "signal").empty()) out.front() += fmt::format(", killed by {}", text_at(end, "signal"));
   }
   const auto lines = strings(at(summary, "last_lines"));
-  if (!lines.empty()) out.emplace_back("its last lines:");
+  if (!lines.empty()) out.emplace_back("last lines:");
   for (const auto& line : lines) out.push_back(fmt::format("  {}", line));
   return out;
 }
 
-/// The best finding of a diagnosis, where there is one.
+/// The best finding of a diagnosis, if there is one.
 std::vector<std::string> finding_of(const Json& diagnosis) {
   const auto& findings = at(diagnosis, "findings");
   if (!findings.is_array() || findings.empty()) return {};
@@ -118,7 +118,7 @@ std::vector<std::string> finding_of(const Json& diagnosis) {
   return out;
 }
 
-/// Of every collection of evidence, with its place.
+/// For every collection of evidence, with its location.
 std::vector<std::string> verdicts(const record::RunFiles& run) {
   std::vector<std::string> out;
   for (const auto& attempt : run.attempts) {
@@ -135,8 +135,7 @@ std::vector<std::string> verdicts(const record::RunFiles& run) {
 std::vector<std::string> preflight_of(const record::RunFiles& run) {
   if (run.attempts.empty()) return {};
   const auto& preflight = run.attempts.back().preflight;
-  if (!preflight.is_object())
-    return {"there is no preflight.json: it was left out, or did not come to its end"};
+  if (!preflight.is_object()) return {"no preflight.json: the preflight was skipped or did not finish"};
   std::vector<std::string> out{
       fmt::format("{} (level {})", text_at(preflight, "verdict"), text_at(preflight, "level"))};
   for (const auto& row : at(preflight, "rows")) {
@@ -168,20 +167,20 @@ std::vector<std::string> versions_in(const std::vector<record::VersionRow>& vers
 }
 
 struct Place {
-  std::string_view path;  ///< below the run's folder, or in "attempt-N/"
+  std::string_view path;  ///< relative to the run directory, or to "attempt-N/"
   bool of_attempt;
   std::string_view what;
 };
 constexpr Place kPlaces[] = {
-    {"events.jsonl", false, "everything that happened, in its order"},
+    {"events.jsonl", false, "everything that happened, in order"},
     {"summary.json", false, "how it ended, process by process"},
-    {"plan.json", false, "what was to run where, with which GPUs and environment"},
-    {"lock.json", false, "what it was made from: files, git, wheels, libraries"},
+    {"plan.json", false, "what should run where, with which GPUs and environment"},
+    {"lock.json", false, "what it was built from: files, git, wheels, libraries"},
     {"logs", true, "the output of each process"},
     {"evidence", true, "stacks, sockets, RAS and flight recorders of a stall; verdict.json"},
-    {"nccl", true, "logs of NCCL, and flight recorders"},
-    {"preflight.json", true, "the checks before the start; preflight/ is what each probe said"},
-    {"audit.json", true, "to which libnccl each process was bound"},
+    {"nccl", true, "NCCL logs and flight recorders"},
+    {"preflight.json", true, "the checks before the start; preflight/ has the output of each probe"},
+    {"audit.json", true, "which libnccl each process was bound to"},
 };
 
 std::vector<std::string> where_to_look(const record::RunFiles& run) {
@@ -195,7 +194,7 @@ std::vector<std::string> where_to_look(const record::RunFiles& run) {
   };
   if (const auto first = text_at(run.summary, "first"); !first.empty() && !run.attempts.empty())
     add(fmt::format("attempt-{}/logs/{}.log", run.attempts.back().number, first),
-        "the output of who failed first");
+        "the output of the process that failed first");
   for (const auto& [path, of_attempt, what] : kPlaces) {
     if (!of_attempt) add(path, what);
     if (of_attempt && !run.attempts.empty())
@@ -203,8 +202,8 @@ std::vector<std::string> where_to_look(const record::RunFiles& run) {
   }
   for (const auto& [path, what] :
        {std::pair("environment/ROLE.env", "the environment of each role, secrets masked"),
-        std::pair("versions.json", "of each version where it is from"),
-        std::pair("MANIFEST.json", "every file with its sum; what was cut, masked or left out")})
+        std::pair("versions.json", "every version and where it is from"),
+        std::pair("MANIFEST.json", "every file with its checksum; what was truncated, masked or left out")})
     out.push_back(fmt::format("{:<28} {}", path, what));
   return out;
 }
@@ -213,16 +212,16 @@ std::vector<std::string> where_to_look(const record::RunFiles& run) {
 
 std::string run_readme(const record::RunFiles& run, const std::string& state, const Json& diagnosis,
                        const std::vector<record::VersionRow>& versions) {
-  auto out = fmt::format("Run {} of '{}': what it left behind, packed by nlaunch bundle.\n\n",
-                         run.folder.filename().string(), text::printable(text_at(run.plan, "name")));
+  auto out = fmt::format("Run {} of '{}', packed by nlaunch bundle.\n\n", run.folder.filename().string(),
+                         text::printable(text_at(run.plan, "name")));
   out += block("How it ended", ended(run, state));
   out += block("First to fail", first_failure(run.summary));
   out += block("Finding", finding_of(diagnosis));
   out += block("Verdict", verdicts(run));
   out += fmt::format("\n{}", block("What ran", roles_of(run.plan)));
   out += block("Where", nodes_of(run));
-  out += block("Began", {began(run)});
-  out += block("Made from", {text_at(run.plan, "experiment")});
+  out += block("Started", {began(run)});
+  out += block("Built from", {text_at(run.plan, "experiment")});
   out += fmt::format("\n{}", block("Preflight", preflight_of(run)));
   out += block("Audit", audit_of(run));
   out += fmt::format("\n{}", block("Versions", versions_in(versions)));

@@ -7,9 +7,9 @@
 
 namespace nlaunch::report {
 
-/// The README.txt of a bundle: what ran, where, how it ended, who failed first and why, with which versions,
-/// and where to look. `state`: "running", or how it ended. `diagnosis`: as `nlaunch diagnose --json`, or
-/// null.
+/// The README.txt of a bundle: what ran, where, how it ended, which process failed first and why, with which
+/// versions, and where to look. `state`: "running", or the outcome. `diagnosis`: as from `nlaunch diagnose
+/// --json`, or null.
 std::string run_readme(const record::RunFiles& run, const std::string& state, const record::Json& diagnosis,
                        const std::vector<record::VersionRow>& versions);
 

@@ -45,7 +45,7 @@ std::optional<double> engines_ready_after(const RunReport& report) {
   for (const auto& row : report.timeline.processes) {
     if (row.spans.empty() || !is_engine(report.files->plan, row.name)) continue;
     const auto& start = row.spans.front();
-    if (start.state != record::ProcessSpan::State::starting || !start.end.empty()) return std::nullopt;
+    if (start.state != record::ProcessSpan::State::starting || row.spans.size() < 2) return std::nullopt;
     first = std::min(first.value_or(start.time.begin), start.time.begin);
     ready = std::max(ready, start.time.end);
   }
@@ -110,6 +110,8 @@ std::string metric_table(const RunReport& report, const Paint& paint) {
 }  // namespace
 
 std::string time_span(double seconds) {
+  constexpr double kMost = 1e12;
+  seconds = std::clamp(seconds, 0.0, kMost);
   if (seconds < 1) return fmt::format("{:.0f} ms", seconds * 1e3);
   if (seconds < 2 * kMinute) return fmt::format("{:.1f} s", seconds);
   const auto whole = static_cast<std::uint64_t>(seconds);
@@ -120,30 +122,40 @@ std::string time_span(double seconds) {
   return fmt::format("{}d{:02}h", whole / kOf / kOf / kHours, whole / kOf / kOf % kHours);
 }
 
-RunReport report_of(const record::RunFiles& files, std::string state, double now, bool alive) {
-  RunReport out{
-      .files = &files, .timeline = record::timeline_of(files, now, alive), .state = std::move(state)};
-  if (const auto metrics = metrics_of(files.plan); !metrics.empty()) {
-    out.printed = bench::read_printed(files.folder, metrics);
+bool is_well(const RunReport& report) {
+  return report.alive || report.state == "finished";
+}
+
+RunReport report_of(const record::RunFiles& files, std::string state, double now, bool alive, bool metrics) {
+  RunReport out{.files = &files,
+                .timeline = record::timeline_of(files, now, alive),
+                .state = std::move(state),
+                .alive = alive};
+  if (const auto wanted = metrics_of(files.plan); metrics && !wanted.empty()) {
+    out.printed = bench::read_printed(files.folder, wanted);
     out.metrics = bench::summarized(out.printed);
   }
   return out;
 }
 
-std::string headline(const RunReport& report) {
-  const auto& timeline = report.timeline;
-  std::string out = report.state + ": ";
-  if (timeline.steps.empty()) {
-    out += time_span(timeline.seconds);
-  } else {
-    out += fmt::format("{} in {}", text::count(counted_steps(timeline), "step"), time_span(timeline.seconds));
+std::string facts_line(const RunReport& report) {
+  std::vector<std::string> facts;
+  if (const auto& timeline = report.timeline; !timeline.steps.empty()) {
+    facts.push_back(text::count(counted_steps(timeline), "step"));
     if (const auto times = timeline.step_times(); times.count > 0)
-      out += fmt::format(", {:.2f} s/step (p90 {:.2f})", times.median, times.p90);
+      facts.push_back(fmt::format("{:.2f} s/step (p90 {:.2f})", times.median, times.p90));
   }
   for (const auto& [name, of] : report.metrics)
-    out += fmt::format(", {} {:.2f} → {:.2f}", name, of.first, of.last);
-  if (const auto ready = engines_ready_after(report)) out += ", engines ready after " + time_span(*ready);
-  return text::printable(out);
+    facts.push_back(text::printable(fmt::format("{} {:.3g} → {:.3g}", name, of.first, of.last)));
+  if (const auto ready = engines_ready_after(report))
+    facts.push_back("engines ready after " + time_span(*ready));
+  return text::join(facts, ", ");
+}
+
+std::string headline(const RunReport& report) {
+  const auto facts = facts_line(report);
+  return fmt::format("{} {} {}{}", text::printable(report.state), report.timeline.over ? "after" : "for",
+                     time_span(report.timeline.seconds), facts.empty() ? "" : ": " + facts);
 }
 
 std::vector<Phase> phases_of(const Timeline& timeline) {
@@ -156,14 +168,15 @@ std::vector<Phase> phases_of(const Timeline& timeline) {
 }
 
 std::uint64_t counted_steps(const Timeline& timeline) {
-  // Reports may be some steps apart: what counts is how far it came from where it began.
-  std::uint64_t steps = 0;
-  std::optional<std::uint64_t> last;
-  for (const auto& step : timeline.steps) {
-    if (step.lost) continue;
-    steps += last && step.step > *last ? step.step - *last : 1;
-    last = step.step;
-  }
+  std::vector<std::uint64_t> kept;
+  for (const auto& step : timeline.steps)
+    if (!step.lost) kept.push_back(step.number);
+  if (kept.empty()) return 0;
+  // Steps are reported some at a time: the first report of a run that began at 0 is of about as many as the
+  // next one; a run that was resumed begins far above that.
+  const auto apart = kept.size() > 1 && kept[1] > kept[0] ? kept[1] - kept[0] : 1;
+  std::uint64_t steps = kept[0] <= 2 * apart ? kept[0] : 1;
+  for (std::size_t i = 1; i < kept.size(); ++i) steps += kept[i] > kept[i - 1] ? kept[i] - kept[i - 1] : 1;
   return steps;
 }
 
@@ -216,7 +229,8 @@ std::vector<std::pair<std::string, std::string>> cause_of_end(const RunReport& r
   const auto add = [&](const char* name, const std::string& value) {
     if (!value.empty()) out.emplace_back(name, text::printable(value));
   };
-  if (record::number_at(summary, "exit_code") == 0) return out;
+  // The summary is of an earlier job while another one runs.
+  if (report.alive || record::number_at(summary, "exit_code") == 0) return out;
   add("what", record::text_at(summary, "sentence"));
   if (!report.files->attempts.empty()) {
     const auto diagnosis = record::read_json(report.files->attempts.back().folder / "diagnosis.json");
@@ -232,7 +246,7 @@ std::vector<std::pair<std::string, std::string>> cause_of_end(const RunReport& r
 
 std::string run_report_text(const RunReport& report, const Paint& paint) {
   const auto& files = *report.files;
-  const bool well = report.state == "finished" || !report.timeline.over;
+  const bool well = is_well(report);
   const auto answer = headline(report);
   auto out = fmt::format("{} {}\n{}\n", paint.bold(text::printable(record::text_at(files.plan, "name"))),
                          files.folder.filename().string(), well ? paint.green(answer) : paint.red(answer));

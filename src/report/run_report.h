@@ -17,6 +17,7 @@ struct RunReport {
   const record::RunFiles* files = nullptr;
   record::Timeline timeline{};
   std::string state{};  ///< as `nlaunch ps` has it: "finished", "running"
+  bool alive = false;   ///< somebody leads it
   std::map<std::string, bench::Printed> metrics{};
   bench::PrintedBy printed{};
   /// The run of the same name before this one.
@@ -29,11 +30,15 @@ struct RunReport {
   std::optional<Before> before{};
 };
 
-/// Reads the metrics in the logs. `now`: seconds since 1970; `alive`: somebody leads the run.
-RunReport report_of(const record::RunFiles& files, std::string state, double now, bool alive);
+/// Reads the metrics in the logs, unless told not to. `now`: seconds since 1970; `alive`: somebody leads the
+/// run.
+RunReport report_of(const record::RunFiles& files, std::string state, double now, bool alive,
+                    bool metrics = true);
 
-/// The answer first: "finished: 20 steps in 26.5 s, 1.00 s/step (p90 1.00), reward 0.10 → 0.90, engines ready
-/// after 6.4 s".
+/// What can be said of a run in one line: "20 steps, 1.00 s/step (p90 1.02), reward 0.1 → 0.9, engines ready
+/// after 6.4 s". Empty where nothing was counted.
+std::string facts_line(const RunReport& report);
+/// The answer first: "finished after 26.5 s: " and the same.
 std::string headline(const RunReport& report);
 
 /// The whole report for a terminal.

@@ -9,6 +9,8 @@
 /// What the text and the page of a run's report both say.
 namespace nlaunch::report {
 
+/// It finished, or nothing has ended it so far.
+bool is_well(const RunReport& report);
 /// Those in which the run spent any time.
 std::vector<record::Phase> phases_of(const record::Timeline& timeline);
 /// Training steps that count: steps that were done again count once.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/json.h"
 #include "base/text.h"
 #include "report/html.h"
 #include "report/pages.h"
@@ -22,12 +23,12 @@ constexpr double kLabels = 130;
 constexpr double kMargin = 12;
 constexpr double kRow = 20;
 constexpr double kAxis = 24;
-constexpr std::size_t kMostRows = 64;
+constexpr std::size_t kMostProcesses = 64;
 constexpr std::size_t kMostPoints = 1500;
 constexpr std::size_t kMostSeries = 6;  ///< more colours cannot be told apart
 
 /// A linear axis with a tick at round values.
-struct Axis {
+struct TimeAxis {
   double low = 0;
   double high = 1;
   double from = 0;
@@ -52,7 +53,7 @@ double tick_of(double range, bool time) {
   return 10 * power;
 }
 
-std::string time_axis(const Axis& x, double top, double bottom) {
+std::string time_axis(const TimeAxis& x, double top, double bottom) {
   std::string out;
   const auto step = tick_of(x.high - x.low, true);
   for (double value = 0; value <= x.high; value += step) {
@@ -62,10 +63,14 @@ std::string time_axis(const Axis& x, double top, double bottom) {
   return out;
 }
 
-std::string value_axis(const Axis& y, double left, double right) {
+std::string value_axis(const TimeAxis& y, double left, double right) {
+  constexpr int kMost = 20;
   std::string out;
   const auto step = tick_of(y.high - y.low, false);
-  for (double value = std::ceil(y.low / step) * step; value <= y.high + step / 1e6; value += step) {
+  const auto first = std::ceil(y.low / step) * step;
+  for (int i = 0; i < kMost; ++i) {
+    const auto value = first + i * step;
+    if (!std::isfinite(value) || value > y.high + step / 1e6) break;
     out +=
         fmt::format("<path class=grid d=\"M{1} {0:.1f}H{2}\"/><text class=y x={3} y={4:.1f}>{5:.4g}</text>\n",
                     y.at(value), left, right, left - 6, y.at(value) + 4, value);
@@ -73,7 +78,7 @@ std::string value_axis(const Axis& y, double left, double right) {
   return out;
 }
 
-std::string box(std::string_view kind, const Axis& x, const Interval& time, double top, double height,
+std::string box(std::string_view kind, const TimeAxis& x, const Interval& time, double top, double height,
                 const std::string& title) {
   // What is shorter than a pixel must be seen all the same.
   const auto width = std::max(1.0, x.at(time.end) - x.at(time.begin));
@@ -105,9 +110,9 @@ std::string legend(const Timeline& timeline) {
 
 /// A row for the run, and one for each process.
 std::string gantt(const Timeline& timeline) {
-  const auto rows = processes_that_matter(timeline, kMostRows);
+  const auto rows = processes_that_matter(timeline, kMostProcesses);
   const double bottom = kRow * static_cast<double>(rows.size() + 1) + 4;
-  const Axis x{0, timeline.seconds, kLabels, kWide - kMargin};
+  const TimeAxis x{0, timeline.seconds, kLabels, kWide - kMargin};
   auto out = fmt::format(
       "<h2>What happened when</h2>\n{}<div class=wide><svg viewBox=\"0 0 {} {}\" role=img "
       "aria-label=\"Phases of the run and of each process against time\">\n",
@@ -145,8 +150,9 @@ std::vector<const record::TrainingStep*> shown_steps(const Timeline& timeline) {
   if (known.size() <= kMostPoints) return known;
   const auto apart = known.size() / kMostPoints + 1;
   std::vector<const record::TrainingStep*> out;
+  std::size_t slow = 0;
   for (std::size_t i = 0; i < known.size(); ++i)
-    if (i % apart == 0 || known[i]->slow) out.push_back(known[i]);
+    if (i % apart == 0 || (known[i]->slow && ++slow < kMostPoints)) out.push_back(known[i]);
   return out;
 }
 
@@ -155,8 +161,10 @@ std::string step_chart(const Timeline& timeline) {
   if (steps.size() < 2) return "";
   constexpr double kHeight = 200;
   const auto times = timeline.step_times();
-  const Axis x{0, timeline.seconds, 60, kWide - kMargin};
-  const Axis y{0, times.longest * 1.05, kHeight, 8};
+  const TimeAxis x{0, timeline.seconds, 60, kWide - kMargin};
+  double most = times.longest;
+  for (const auto* step : steps) most = std::max(most, step->seconds);
+  const TimeAxis y{0, most * 1.05, kHeight, 8};
   auto out = fmt::format(
       "<h2>Time of each training step, seconds</h2>\n<p>Median {}, p90 {}, longest {}; {} of {} took more "
       "than twice the median.</p>\n<div class=wide><svg viewBox=\"0 0 {} {}\" role=img "
@@ -176,7 +184,7 @@ std::string step_chart(const Timeline& timeline) {
   return out + "</svg></div>\n";
 }
 
-std::string line(const std::vector<std::pair<double, double>>& points, const Axis& x, const Axis& y,
+std::string line(const std::vector<std::pair<double, double>>& points, const TimeAxis& x, const TimeAxis& y,
                  std::size_t colour) {
   std::string path;
   for (const auto& [at, value] : points)
@@ -190,8 +198,8 @@ std::string ettr_chart(const Timeline& timeline) {
   constexpr double kHeight = 140;
   constexpr double kPercent = 100;
   if (timeline.steps.empty()) return "";
-  const Axis x{0, timeline.seconds, 60, kWide - kMargin};
-  const Axis y{0, kPercent, kHeight, 8};
+  const TimeAxis x{0, timeline.seconds, 60, kWide - kMargin};
+  const TimeAxis y{0, kPercent, kHeight, 8};
   std::vector<std::pair<double, double>> all;
   std::vector<std::pair<double, double>> window;
   for (int i = 1; i <= kSamples; ++i) {
@@ -225,9 +233,10 @@ std::string metric_chart(const RunReport& report, const std::string& name) {
   const auto& printed = report.metrics.at(name);
   std::size_t longest = 0;
   for (const auto& values : series) longest = std::max(longest, values.size());
-  const auto room = std::max((printed.most - printed.least) * 0.05, 1e-9);
-  const Axis x{0, static_cast<double>(longest - 1), 60, kNarrow - kMargin};
-  const Axis y{printed.least - room, printed.most + room, kHeight, 8};
+  const auto size = std::max(std::abs(printed.least), std::abs(printed.most));
+  const auto room = std::max({(printed.most - printed.least) * 0.05, size * 1e-6, 1e-9});
+  const TimeAxis x{0, static_cast<double>(longest - 1), 60, kNarrow - kMargin};
+  const TimeAxis y{printed.least - room, printed.most + room, kHeight, 8};
   auto out = fmt::format(
       "<figure><figcaption>{}</figcaption><svg viewBox=\"0 0 {} {}\" role=img aria-label=\"{}\">\n",
       html(name), kNarrow, kHeight + 8, html(name));
@@ -271,7 +280,7 @@ std::string phases(const RunReport& report) {
 }
 
 std::string processes(const RunReport& report) {
-  const auto rows = processes_that_matter(report.timeline, kMostRows);
+  const auto rows = processes_that_matter(report.timeline, kMostProcesses);
   if (rows.empty()) return "";
   auto out = "<h2>Processes</h2>\n<div class=wide><table>\n" +
              cells({"process", "node", "ready after", "starts", "end"}, "th");
@@ -282,6 +291,7 @@ std::string processes(const RunReport& report) {
 
 /// How busy each GPU was, as nlaunch sampled it.
 std::string gpu_use(const RunReport& report) {
+  if (report.alive) return "";  // the summary is of an earlier job
   const auto& devices = record::at(report.files->summary, "devices");
   std::string rows;
   if (devices.is_array()) {
@@ -311,7 +321,7 @@ std::string marks(const RunReport& report) {
 }
 
 std::string short_value(const record::Json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
+  return value.is_string() ? value.get<std::string>() : json_text(value);
 }
 
 std::string made_from(const RunReport& report) {
@@ -331,13 +341,12 @@ std::string made_from(const RunReport& report) {
 }
 
 std::string header(const RunReport& report) {
-  const bool well = report.state == "finished" || !report.timeline.over;
-  const auto answer = headline(report);
-  const auto colon = answer.find(": ");
+  const bool well = is_well(report);
   auto out =
-      fmt::format("<header class={}><h1>{}</h1>\n<p>{}, run {}</p>\n<p>{}</p>\n", well ? "held" : "missed",
-                  html(answer.substr(0, colon)), html(record::text_at(report.files->plan, "name")),
-                  html(report.files->folder.filename().string()), html(answer.substr(colon + 2)));
+      fmt::format("<header class={}><h1>{} {} {}</h1>\n<p>{}, run {}</p>\n<p>{}</p>\n",
+                  well ? "held" : "missed", html(report.state), report.timeline.over ? "after" : "for",
+                  time_span(report.timeline.seconds), html(record::text_at(report.files->plan, "name")),
+                  html(report.files->folder.filename().string()), html(facts_line(report)));
   for (const auto& [name, value] : cause_of_end(report))
     out += fmt::format("<p><b>{}:</b> {}</p>\n", name, html(value));
   if (report.before) {

@@ -35,7 +35,7 @@ std::string runs_of(const bench::RunLine& line) {
 }  // namespace
 
 std::string runs_table(const bench::RunComparison& comparison, const Paint& paint) {
-  Table table({"quantity", "arm", "median", "95 %", "first → last", "of", "against the first"});
+  Table table({"quantity", "arm", "median", "95 %", "first → last", "samples", "vs. first arm"});
   const bool one_arm = comparison.arms.size() == 1;
   for (const auto& line : bench::lines(comparison)) {
     table.add({text::printable(bench::name_of(line)),
@@ -56,10 +56,10 @@ std::string runs_text(const bench::RunComparison& comparison, const Paint& paint
     for (const auto& cause : one.causes) out += fmt::format("  {}\n", text::printable(cause));
     const auto& runs = comparison.arms[one.arm].runs;
     const auto first = std::ranges::find_if(runs, [](const auto& run) { return !run.well(); });
-    out += fmt::format("  the first of them: {}\n", first->folder);
+    out += fmt::format("  the first failed run: {}\n", first->folder);
   }
   for (const auto& metric : bench::never_printed(comparison)) {
-    out += paint.yellow(fmt::format("no run has printed '{}': no line of their logs fits '{}'",
+    out += paint.yellow(fmt::format("no run printed '{}': no line of the logs matches '{}'",
                                     text::printable(metric.name), text::printable(metric.pattern))) +
            "\n";
   }

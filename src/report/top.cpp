@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
+#include <tuple>
 
 #include "base/text.h"
 #include "report/run_report.h"
@@ -79,13 +81,9 @@ ScreenLine progress(const TopView& view, std::size_t width) {
         .take();
   }
   line.add(fmt::format("step {}", timeline.steps.back().step), Style::bold);
-  if (const auto times = timeline.step_times(); times.count > 0) {
-    line.item(fmt::format("{:.3g} s/step, p90 {:.3g}", times.median, times.p90));
-    std::vector<double> seconds;
-    for (const auto& step : timeline.steps)
-      if (step.seconds > 0) seconds.push_back(step.seconds);
-    line.item(sparkline(seconds, kShown));
-  }
+  if (view.step_times.count > 0)
+    line.item(fmt::format("{:.3g} s/step, p90 {:.3g}", view.step_times.median, view.step_times.p90));
+  line.item(sparkline(view.step_seconds, kShown));
   if (const auto ettr = timeline.ettr()) {
     constexpr double kPercent = 100;
     line.item(fmt::format("ETTR {:.0f} %", *ettr * kPercent));
@@ -197,7 +195,7 @@ std::vector<ScreenLine> table(const TopView& view, const TopChoice& choice,
   out.push_back(head.add("last line", Style::dim).take());
   for (std::size_t row = 0; row < rows.size(); ++row) {
     const auto& process = view.processes[rows[row]];
-    const bool selected = first_shown + row == choice.selected;
+    const bool selected = choice.selected == first_shown + row;
     LineBuilder line(width);
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (widths[i] == 0) continue;
@@ -220,8 +218,9 @@ std::size_t room_for_rows(const TopView& view, const Screen& screen) {
 
 /// The first row that is shown, so that the selected one is among them.
 std::size_t first_row(const TopChoice& choice, std::size_t rows, std::size_t room) {
-  if (rows <= room || choice.selected < room) return 0;
-  return std::min(choice.selected, rows - 1) + 1 - room;
+  const auto selected = choice.selected.value_or(0);
+  if (rows <= room || selected < room) return 0;
+  return std::min(selected, rows - 1) + 1 - room;
 }
 
 }  // namespace
@@ -232,27 +231,14 @@ std::string sparkline(const std::vector<double>& values, std::size_t width) {
   const auto count = std::min(width, values.size());
   const auto first = values.end() - static_cast<std::ptrdiff_t>(count);
   const auto [least, most] = std::minmax_element(first, values.end());
+  const double range = *most - *least;
   std::string out;
   for (auto value = first; value != values.end(); ++value) {
-    const double share = *most > *least ? (*value - *least) / (*most - *least) : 0;
-    out += kBars[static_cast<std::size_t>(share * (std::size(kBars) - 1) + 0.5)];
+    const double share = std::isfinite(range) && range > 0 ? (*value - *least) / range : 0;
+    const auto bar = static_cast<std::size_t>(std::clamp(share, 0.0, 1.0) * (std::size(kBars) - 1) + 0.5);
+    out += kBars[std::min(bar, std::size(kBars) - 1)];
   }
   return out;
-}
-
-std::string fitted(const std::string& text, std::size_t width) {
-  const auto characters = text::characters(text);
-  if (characters.size() <= width) return text;
-  if (width == 0) return "";
-  const auto join = [&](std::size_t from, std::size_t to) {
-    std::string out;
-    for (std::size_t i = from; i < to; ++i) out += characters[i];
-    return out;
-  };
-  const bool is_path = text.starts_with('/') && text.find(' ') == std::string::npos;
-  if (!is_path) return join(0, width - 1) + "…";
-  const auto behind = (width - 1) * 2 / 3;  // the name of a file tells more than where its tree begins
-  return join(0, width - 1 - behind) + "…" + join(characters.size() - behind, characters.size());
 }
 
 std::vector<std::size_t> top_order(const TopView& view, const std::string& filter) {

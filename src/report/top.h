@@ -13,9 +13,9 @@ namespace nlaunch::report {
 
 struct TopProcess {
   std::string name;
-  std::string node;   ///< empty in a run on one machine
-  std::string gpus;   ///< numbers on its node: "0,1"
-  std::string state;  ///< "starting", "ready", "running", "exited with code 1", "not started"
+  std::string node{};   ///< empty in a run on one machine
+  std::string gpus{};   ///< numbers on its node: "0,1"
+  std::string state{};  ///< "starting", "ready", "running", "exited with code 1", "not started"
   bool alive = false;
   bool failed = false;
   // Of its GPUs, as nlaunch sampled them last; nothing: not known.
@@ -40,18 +40,20 @@ struct TopView {
   std::string state;  ///< as `nlaunch ps` has it
   bool alive = false;
   unsigned attempt = 0;
-  record::Timeline timeline;
+  record::Timeline timeline{};
+  record::StepTimes step_times{};
+  std::vector<double> step_seconds{};                    ///< of the newest steps
   std::map<std::string, std::vector<double>> metrics{};  ///< in their order
   std::optional<double> walltime_left{};                 ///< seconds
-  std::vector<TopStage> stages;
-  std::vector<TopProcess> processes;
+  std::vector<TopStage> stages{};
+  std::vector<TopProcess> processes{};
 };
 
 /// What the person at the terminal has chosen.
 struct TopChoice {
-  std::size_t selected = 0;  ///< a row, among those that fit the filter
-  std::string filter{};      ///< part of a name, a node or a state
-  std::string message{};     ///< in place of the keys
+  std::optional<std::size_t> selected{};  ///< a row, among those that fit the filter
+  std::string filter{};                   ///< part of a name, a node or a state
+  std::string message{};                  ///< in place of the keys
 };
 
 struct Screen {
@@ -77,7 +79,5 @@ std::string screen_text(const std::vector<ScreenLine>& lines, const Paint& paint
 
 /// "▁▂▅▇" of the newest values, one character each.
 std::string sparkline(const std::vector<double>& values, std::size_t width);
-/// A text in at most `width` characters, with … for what is left out: at the end, or in the middle of a path.
-std::string fitted(const std::string& text, std::size_t width);
 
 }  // namespace nlaunch::report

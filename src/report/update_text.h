@@ -6,8 +6,8 @@
 
 namespace nlaunch::report {
 
-/// What an update changes, for who is to agree to it: one role after the other; what was is marked with a
-/// minus, what will be with a plus. Empty where nothing changes.
+/// What an update changes, for the person who confirms it, role by role: the old value with a minus, the new
+/// one with a plus. Empty if nothing changes.
 std::string update_text(const plan::Update& update, const Paint& paint);
 
 }  // namespace nlaunch::report

@@ -6,7 +6,7 @@
 
 namespace nlaunch::report {
 
-/// A verdict for people: who is the culprit, then what each source said, then what was missing.
+/// A verdict for people: the culprit, then what each source found, then what is missing.
 std::string verdict_text(const evidence::Verdict& verdict, const evidence::Evidence& evidence,
                          const Paint& paint);
 

@@ -30,19 +30,19 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-/// A scheduler is shared by all of the site's users: it is not asked more often.
+/// All users of the site share a scheduler: it is not queried more often.
 constexpr Duration kAskAgain = 3s;
 constexpr Duration kGlance = 200ms;
-/// A shared file system shows a file of another node some time after it was written.
+/// A shared file system shows another node's file some time after it was written.
 constexpr Duration kForTheSummary = 20s;
 
-/// A file system that does not answer has not got it yet.
+/// A file system that does not answer counts as not having the file.
 bool is_there(const fs::path& path) {
   std::error_code error;
   return fs::exists(path, error);
 }
 
-/// Prints what is added to a file.
+/// Prints what is appended to a file.
 class Tail {
  public:
   void print_new(const fs::path& path, const report::Console& console) {
@@ -87,8 +87,8 @@ class Follower {
     auto asked = scheduler_.state(job_id_, caller_.environment);
     if (!asked) {
       if (!std::exchange(troubled_, true))
-        caller_.console.say(fmt::format("nlaunch: {}; asking again\n", asked.error().first_message()));
-      // What the run itself says is enough; and without its folder nothing is left to wait for.
+        caller_.console.say(fmt::format("nlaunch: {}; retrying\n", asked.error().first_message()));
+      // The run's own summary is enough; and without its directory there is nothing left to wait for.
       if (!gone_ && (is_there(run_ / "summary.json") || !is_there(run_))) gone_ = Clock::now();
       return;
     }
@@ -99,7 +99,7 @@ class Follower {
     if (*asked) say_state();
   }
 
-  /// What has changed, a line.
+  /// Prints a line if the state has changed.
   void say_state() {
     std::string line;
     if (state_->phase == JobState::Phase::pending) {
@@ -115,10 +115,10 @@ class Follower {
   }
 
   int detach() {
-    caller_.console.say(fmt::format(
-        "\njob {0} goes on. To follow it again: nlaunch logs -f {1}; to look: nlaunch ps {1}; to stop it: "
-        "nlaunch stop {1}\n",
-        job_id_, run_.string()));
+    caller_.console.say(
+        fmt::format("\ndetached; job {0} keeps running. To follow it again: nlaunch logs -f {1}; to check "
+                    "it: nlaunch ps {1}; to stop it: nlaunch stop {1}\n",
+                    job_id_, run_.string()));
     return exit_code::ok;
   }
 
@@ -127,14 +127,15 @@ class Follower {
     const auto text = sys::read_regular_file(run_ / "summary.json", 256U << 20U, sys::Links::refused);
     const auto summary = text ? parse_json(*text) : nlohmann::json();
     if (summary.is_object()) return summary.value("exit_code", exit_code::internal);
-    const auto log = state_ ? state_->log : "not known";
+    const auto log = state_ ? state_->log : "unknown";
     if (troubled_) {
-      caller_.console.say(fmt::format("nlaunch: {} does not say how job {} is, and {} is gone; its log: {}\n",
-                                      title_, job_id_, run_.string(), log));
+      caller_.console.say(fmt::format(
+          "nlaunch: {} does not report the state of job {}, and {} no longer exists; its log: {}\n", title_,
+          job_id_, run_.string(), log));
       return exit_code::internal;
     }
     caller_.console.say(fmt::format(
-        "nlaunch: job {} has ended{} and left no summary in {}; its log: {}\n", job_id_,
+        "nlaunch: job {} ended{} without a summary in {}; its log: {}\n", job_id_,
         state_ ? fmt::format(" ({}{})", state_->state, state_->reason.empty() ? "" : ", " + state_->reason)
                : "",
         run_.string(), log));
@@ -144,7 +145,7 @@ class Follower {
   const Scheduler& scheduler_;
   std::string_view title_;
   std::string job_id_;
-  std::string known_log_;  ///< empty: the state tells
+  std::string known_log_;  ///< empty: reported by the state
   fs::path run_;
   const Caller& caller_;
   Tail log_;

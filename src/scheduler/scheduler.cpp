@@ -28,7 +28,7 @@ Result<std::unique_ptr<CurrentJob>> current_allocation(std::string_view name,
 std::string describe(const plan::Plan& plan) {
   const auto& traits = traits_of(plan.scheduler);
   return fmt::format("site '{}' is reached through {}, and this is {}", plan.site, traits.title,
-                     traits.allocate.empty() ? "none of its jobs" : "no allocation");
+                     traits.allocate.empty() ? "not one of its jobs" : "not an allocation");
 }
 
 }  // namespace nlaunch::scheduler

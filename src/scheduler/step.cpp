@@ -27,9 +27,9 @@ std::string StepLauncher::starter() const {
   return std::string(traits_of(plan_.scheduler).step);
 }
 
-/// That on the interface of the site, by which its nodes reach each other.
+/// The address on the site's interface, through which its nodes reach each other.
 std::string StepLauncher::address() const {
-  const auto& interface = plan_.node_of(0).interface;  // the leader's node is of the first pool
+  const auto& interface = plan_.node_of(0).interface;  // the leader's node is in the first pool
   if (interface.empty()) return "";
   const auto all = sys::ipv4_addresses();
   const auto found =
@@ -56,9 +56,9 @@ Result<std::vector<fleet::AgentLauncher::Start>> StepLauncher::start(const launc
   return starts;
 }
 
-/// A scheduler may end all of a step when it loses one of its nodes.
+/// A scheduler may kill all of a step when it loses one of its nodes.
 std::vector<std::vector<std::string>> StepLauncher::steps() const {
-  constexpr std::size_t kMost = 16;  // besides the first: each has a program here
+  constexpr std::size_t kMost = 16;  // in addition to the first: each has a program here
   const auto all = nodes();
   const auto dispensable = plan::dispensable_nodes(plan_);
   std::vector<std::vector<std::string>> steps(1);

@@ -4,11 +4,11 @@
 
 namespace nlaunch::scheduler {
 
-/// A step of a job whose nodes share a folder: the scheduler's own program starts an agent on each node,
-/// which finds in step.json of the attempt what it needs to know.
+/// A step of a job whose nodes share a directory: the scheduler's program starts an agent on each node, which
+/// finds its parameters in step.json of the attempt.
 class StepLauncher : public fleet::AgentLauncher {
  public:
-  /// `plan` outlives this.
+  /// `plan` must outlive this.
   explicit StepLauncher(const plan::Plan& plan) : plan_(plan) {}
 
   [[nodiscard]] std::string starter() const override;
@@ -17,7 +17,7 @@ class StepLauncher : public fleet::AgentLauncher {
   Result<void> announce(const launch::RunPaths& paths, std::uint16_t port, const std::string& token) override;
   [[nodiscard]] std::string address() const override;
   Start start_again(const launch::RunPaths& paths, std::uint32_t node, const std::string& host) override;
-  /// A large step may take this long to start, and a shared file system to show a file.
+  /// A large step can take this long to start, and a shared file system to show a file.
   [[nodiscard]] Duration patience() const override { return std::chrono::minutes(2); }
   [[nodiscard]] bool shares_a_folder() const override { return true; }
 
@@ -25,11 +25,11 @@ class StepLauncher : public fleet::AgentLauncher {
   [[nodiscard]] const plan::Plan& plan() const { return plan_; }
 
  private:
-  /// Whether the scheduler counts the nodes in the order of nodes().
+  /// Whether the scheduler numbers the nodes in the order of nodes().
   [[nodiscard]] virtual bool counts_as_planned() const { return true; }
-  /// Whether there can be several steps at the same time, each on nodes of its own.
+  /// Whether there can be several steps at the same time, on different nodes.
   [[nodiscard]] virtual bool divides() const { return false; }
-  /// The nodes of each step, the first of them those that the run cannot do without.
+  /// The nodes of each step; the first has those that the run cannot do without.
   [[nodiscard]] std::vector<std::vector<std::string>> steps() const;
   /// The program that executes `agent` once on each of `hosts`.
   [[nodiscard]] virtual Start start_agents(const launch::RunPaths& paths,

@@ -1,24 +1,24 @@
-/// libnlaunch-scope.so: keeps a preload to a role's program alone.
+/// libnlaunch-scope.so: limits a preload to a role's program.
 ///
-/// nlaunch starts a role of `scope: process` with LD_PRELOAD="LIBRARY...:libnlaunch-scope.so". Being last,
-/// this library is initialised first, when the loader has mapped all of them and nothing of the program has
-/// run. What its constructor does depends on what the process is (wrapper.h), each process deciding for
+/// nlaunch starts a role of `scope: process` with LD_PRELOAD="LIBRARY...:libnlaunch-scope.so". As the last
+/// one, this library is initialized first, after the loader has mapped all of them and before the program
+/// runs. Its constructor acts according to the kind of the process (wrapper.h); each process decides for
 /// itself:
 ///
 ///   process                                                        LD_PRELOAD
 ///   a launcher                                                     stays: its ranks need it
 ///   a wrapper                                                      stays: its program needs it
-///   a wrapper, started by a launcher, without RANK and LOCAL_RANK  is taken out: a helper, no rank
-///   anything else (the program, a rank, a helper)                  is taken out
+///   a wrapper, started by a launcher, without RANK and LOCAL_RANK  is removed: a helper, not a rank
+///   anything else (the program, a rank, a helper)                  is removed
 ///
-/// Where it was taken out, all that the process starts begins without the libraries; they need no rule.
-/// A static program has no loader and hands LD_PRELOAD on; a program that executes itself anew loses the
+/// Where it was removed, everything that the process starts runs without the libraries and needs no rule.
+/// A static program has no loader and passes LD_PRELOAD on; a program that executes itself again loses the
 /// libraries.
 ///
-/// Under Yama a process may be looked into by its ancestors alone, and nlaunch's own tools are none: each
-/// process permits it to the one that NLAUNCH_TRACER names (the supervisor), and to all below that one.
+/// Under Yama only its ancestors can inspect a process, and nlaunch's own tools are not among them: each
+/// process permits it to the process in NLAUNCH_TRACER (the supervisor), and to all its descendants.
 ///
-/// It is taken out of `environ` in place: bash puts its own getenv, setenv and unsetenv over those of libc.
+/// It is removed from `environ` in place, because bash overrides getenv, setenv and unsetenv of libc.
 /// Nothing here allocates, prints or fails.
 #include <fcntl.h>
 #include <stdbool.h>
@@ -34,7 +34,7 @@
 
 extern char** environ;
 
-// What tells a process's kind stands at the front of its command line: the rest may be cut off.
+// The start of the command line tells a process's kind: the rest may be cut off.
 enum { MAX_TEXT = 8192, MAX_ARGUMENTS = 128 };
 
 static const char* const preload = "LD_PRELOAD=";
@@ -63,9 +63,9 @@ static void take_out(const char* assignment) {
   *to = NULL;
 }
 
-// Up to `size` - 1 bytes and a NUL; an empty text when the file cannot be read. By the system calls
-// themselves: before 2.34 glibc has open, read and close in libpthread too, where a linker may find them
-// first, and that library would come into every program.
+// Reads up to `size` - 1 bytes and adds a NUL; an empty string if the file cannot be read. Uses the system
+// calls directly: before 2.34, glibc also has open, read and close in libpthread, where a linker may find
+// them first and pull that library into every program.
 static size_t read_file(const char* path, char* text, size_t size) {
   size_t have = 0;
   const int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);

@@ -72,12 +72,12 @@ static bool is_python(const char* path) {
 }
 
 struct python_target {
-  const char* script;  // NULL: none, or not known
+  const char* script;  // NULL: none, or unknown
   const char* module;
 };
 
-// What a Python command line runs, by the interpreter's own rules: the first argument that is no option, or
-// -m.
+// What a Python command line runs, by the interpreter's own rules: the first argument that is not an option,
+// or -m.
 static struct python_target python_target(const char* const* argv) {
   struct python_target target = {NULL, NULL};
   for (size_t i = 1; argv[i]; ++i) {

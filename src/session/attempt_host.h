@@ -12,31 +12,32 @@
 
 namespace nlaunch::session {
 
-/// Where the processes of one attempt live: this machine, or the nodes of an allocation. It is bound once,
-/// then checked or measured in, and at last its processes are supervised.
+/// Where the processes of one attempt run: this machine, or the nodes of an allocation. It is bound once,
+/// then checked or used for measurements; finally it supervises the processes.
 class AttemptHost {
  public:
-  /// Why an attempt goes no further.
+  /// Why an attempt does not proceed.
   struct Refused {
     int exit_code = 0;
     std::string outcome;  ///< for the summary
     std::string sentence;
-    std::vector<preflight::Suspect> suspects{};  ///< nodes without which another attempt may go better
+    std::vector<preflight::Suspect> suspects{};  ///< nodes to avoid: without them another attempt may succeed
   };
-  /// A node that could not be bound; `exit_code` says whether the machine is to blame (exit_code::internal).
+  /// A node that could not be bound; `exit_code` tells whether the machine is the cause
+  /// (exit_code::internal).
   static Refused not_bound(int exit_code, std::string sentence) {
     return {exit_code,
             exit_code == nlaunch::exit_code::internal ? "internal" : "not-started",
             std::move(sentence),
             {}};
   }
-  /// What is known once it is bound.
+  /// What is known after binding.
   struct Bound {
-    std::vector<std::string> notes;    ///< what a person should hear
+    std::vector<std::string> notes;    ///< for the user
     std::vector<std::string> dropped;  ///< inherited variables that were not passed on, by name
     supervise::Json lock;              ///< for lock.json
   };
-  /// Who had which libnccl.
+  /// Which libnccl each process used.
   struct Audit {
     std::vector<std::string> lines;  ///< for people
     std::size_t findings = 0;
@@ -49,29 +50,30 @@ class AttemptHost {
   AttemptHost& operator=(const AttemptHost&) = delete;
 
   virtual std::optional<Refused> bind(const launch::RunPaths& paths) = 0;
-  /// In place of bind and check: the processes of this attempt run, and nobody leads them any more.
+  /// Instead of bind and check: the processes of this attempt are running and have no leader any more.
   virtual std::optional<Refused> take_over(const launch::RunPaths& /*paths*/) {
     return Refused{exit_code::bad_input, "not-started", "a run on one machine ends with its nlaunch", {}};
   }
   virtual preflight::Report check(const preflight::Options& options) = 0;
-  /// The ranks of the plan where it is bound, each with the libnccl that its role loads there. To be asked
-  /// for before measure().
+  /// The ranks of the bound plan, each with the libnccl that its role loads there. Must be called before
+  /// measure().
   virtual Result<std::vector<preflight::Rank>> ranks() = 0;
-  /// Lets fresh probes, each in its rank's environment, do these trials, whose members are indices into
-  /// ranks(). As often as one likes. What they leave is in "preflight" of the attempt until the next time.
+  /// Runs these trials in fresh probes, each in the environment of its rank; their members are indices into
+  /// ranks(). Can be called any number of times. Output stays in "preflight" of the attempt until the next
+  /// call.
   virtual preflight::Measured measure(std::vector<preflight::GroupTrial> trials,
                                       const preflight::Deadlines& deadlines) = 0;
-  /// Why nothing can be measured here any more; empty: it can.
+  /// Why nothing can be measured here any more; empty: measuring is still possible.
   [[nodiscard]] virtual std::string lost() const { return ""; }
   virtual supervise::Outcome supervise(unsigned attempt, supervise::EventLog& events) = 0;
 
-  /// The last that is heard of the run, whose summary is written. Nodes that were not given one of their own
-  /// get it here.
+  /// Called last, when the summary of the run is written. Nodes that do not have a summary yet receive it
+  /// here.
   virtual void conclude(int /*exit_code*/) {}
 
   [[nodiscard]] const Bound& bound() const { return bound_; }
   [[nodiscard]] virtual Audit audit() = 0;
-  /// `text` without the secrets that are known here.
+  /// `text` with the secrets that are known here masked.
   [[nodiscard]] virtual std::string mask(const std::string& text) const = 0;
 
  protected:

@@ -15,7 +15,7 @@ Auditor::Auditor(const plan::Plan& plan, const plan::BoundNode& node, std::strin
 }
 
 void Auditor::renew() {
-  seen_ = {};  // what ran before was judged by other facts
+  seen_ = {};  // what ran before was judged with other facts
   facts_.named_library.clear();
   facts_.own_library.clear();
   for (const auto& process : node_.processes) {
@@ -25,7 +25,7 @@ void Auditor::renew() {
   }
 }
 
-/// Asked only where a preload could be mistaken for a role's own library: it may start that role's Python.
+/// Only if a preload could be mistaken for a role's own library, because it may start that role's Python.
 void Auditor::find_own_libraries() {
   if (!facts_.own_library.empty() || facts_.preloaded.empty()) return;
   for (const auto& process : node_.processes) {

@@ -9,20 +9,20 @@
 
 namespace nlaunch::session {
 
-/// Watches during an attempt who has which libnccl, and judges it.
+/// Observes during an attempt which process uses which libnccl, and judges it.
 class Auditor {
  public:
   Auditor(const plan::Plan& plan, const plan::BoundNode& node, std::string probe);
 
-  /// Processes begin otherwise from now on.
+  /// Processes start with another environment from now on.
   void renew();
-  /// To have it look while the processes run. They refer to this.
+  /// Hooks that make it observe while the processes run. They refer to this object.
   supervise::Hooks hooks();
 
-  /// Looks each second, at all processes each minute. Under `enforce`, a finding ends the run.
+  /// Observes changes each second and all processes each minute. Under `enforce`, a finding ends the run.
   std::optional<supervise::Hooks::Abort> tick(const supervise::LivePids& live);
   void look(const supervise::LivePids& live, launch::Thoroughness thoroughness);
-  /// What all looks together show.
+  /// The result of all observations so far.
   launch::AuditReport report();
 
  private:

@@ -6,7 +6,7 @@
 
 namespace nlaunch::session {
 
-/// Who called nlaunch, as far as a run needs to know.
+/// The caller of nlaunch, as far as a run needs it.
 struct Caller {
   report::Console console;
   std::vector<std::string> environment;

@@ -4,7 +4,7 @@
 
 namespace nlaunch::session {
 
-/// AttemptHost::check, with a line on the terminal that says what goes on.
+/// AttemptHost::check with a progress line on the terminal.
 preflight::Report check(AttemptHost& host, preflight::Options options, const Caller& caller);
 
 }  // namespace nlaunch::session

@@ -29,7 +29,7 @@ HeldSignals::HeldSignals() {
   ::sigemptyset(&held_);
   ::sigaddset(&held_, SIGCHLD);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, supervise::stop_signal()}) {
-    if (!is_ignored(signal)) ::sigaddset(&held_, signal);  // under nohup it stays ignored
+    if (!is_ignored(signal)) ::sigaddset(&held_, signal);  // stays ignored under nohup
   }
   ::pthread_sigmask(SIG_BLOCK, &held_, &before_);
 }

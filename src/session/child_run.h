@@ -10,8 +10,8 @@
 
 namespace nlaunch::session {
 
-/// Holds back, while it lives, the signals that are for a run, so that each can be handed to the one that
-/// goes on: that runs in a session of its own, and gets nothing from the terminal.
+/// Blocks, while it exists, the signals that are meant for a run, so that each can be forwarded to the
+/// current child run. The child runs in a session of its own and receives nothing from the terminal.
 class HeldSignals {
  public:
   HeldSignals();
@@ -19,9 +19,9 @@ class HeldSignals {
   HeldSignals(const HeldSignals&) = delete;
   HeldSignals& operator=(const HeldSignals&) = delete;
 
-  /// The next one that has come, SIGCHLD among them; 0 when none has within `patience`.
+  /// The next signal that has arrived, including SIGCHLD; 0 if none arrives within `patience`.
   int next(Duration patience);
-  /// The first that ends whatever goes on; 0: none came.
+  /// The first signal that ends the current work; 0: none arrived.
   [[nodiscard]] int ended_by() const { return ended_by_; }
 
  private:
@@ -30,8 +30,8 @@ class HeldSignals {
   int ended_by_ = 0;
 };
 
-/// Runs `argv`, what it says going to `log`, and waits for its end, handing it the signals. It is killed when
-/// this process is.
+/// Runs `argv` with its standard error going to `log`, forwards the signals to it, and waits for it to exit.
+/// The child is killed when this process is killed.
 Result<sys::WaitStatus> run_child(const std::vector<std::string>& argv,
                                   const std::vector<std::string>& environment,
                                   const std::filesystem::path& log, HeldSignals& signals);

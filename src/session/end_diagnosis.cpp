@@ -16,10 +16,10 @@ namespace nlaunch::session {
 namespace {
 
 constexpr std::chrono::seconds kLongest{10};
-/// A run that ended well may have trained on nothing but NaN, which a glance shows.
+/// A run that succeeded may have trained on nothing but NaN, which a quick look shows.
 constexpr std::chrono::seconds kGlance{1};
 
-/// A signal and a walltime need no reason from the logs.
+/// A signal and a walltime need no explanation from the logs.
 bool ended_by_itself(const supervise::Cause& cause) {
   return std::holds_alternative<supervise::Finished>(cause) ||
          std::holds_alternative<supervise::ProcessFailed>(cause) ||
@@ -30,7 +30,7 @@ bool ended_by_itself(const supervise::Cause& cause) {
          std::holds_alternative<supervise::Aborted>(cause);
 }
 
-/// The sentence and the last lines, which stand above it, say as much.
+/// The sentence and the last lines printed above already contain it.
 bool says_nothing_new(const diagnose::Diagnosis& diagnosis) {
   if (diagnosis.findings.empty()) return true;
   const auto& cause = diagnosis.findings.front();
@@ -44,7 +44,7 @@ std::string diagnose_end(const launch::RunPaths& paths, const supervise::Outcome
   if (!ended_by_itself(outcome.cause)) return "";
   using Clock = std::chrono::steady_clock;
   const bool well = std::holds_alternative<supervise::Finished>(outcome.cause);
-  // What the run went on without has been told, and is not why it ended.
+  // What the run continued without has already been reported, and is not why it ended.
   if (well &&
       std::ranges::any_of(outcome.processes, [](const auto& process) { return !process.lost.empty(); }))
     return "";
@@ -58,10 +58,10 @@ std::string diagnose_end(const launch::RunPaths& paths, const supervise::Outcome
   const auto diagnosis = diagnose::diagnose({paths.folder.string()}, options);
   const auto brief = says_nothing_new(diagnosis) ? "" : report::diagnose_brief(diagnosis, paint);
   if (brief.empty()) return "";
-  // A run directory that cannot be written has been complained of already.
+  // An unwritable run directory has already been reported.
   (void)sys::write_file_atomically(paths.attempt / "diagnosis.json",
                                    json_text(report::diagnose_json(diagnosis), 2) + "\n");
-  return brief + fmt::format("nlaunch diagnose {} says more\n", text::shell_quote(paths.folder.string()));
+  return brief + fmt::format("for details: nlaunch diagnose {}\n", text::shell_quote(paths.folder.string()));
 }
 
 }  // namespace nlaunch::session

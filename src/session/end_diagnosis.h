@@ -5,10 +5,10 @@
 
 namespace nlaunch::session {
 
-/// Why an attempt failed, or what its good end hides, from its logs: the cause in a few lines for the
-/// terminal, the whole in the attempt's diagnosis.json. Empty, and nothing written, where somebody ended it
-/// or where nothing is found. It takes a few seconds at most: of logs that are larger it says what it has
-/// read.
+/// Diagnoses from its logs why an attempt failed, or what a successful end hides: returns the cause in a few
+/// lines for the terminal, and writes all of it to diagnosis.json of the attempt. Returns an empty string,
+/// and writes nothing, if somebody stopped the attempt or nothing is found. Takes a few seconds at most; for
+/// larger logs it reports how much it has read.
 std::string diagnose_end(const launch::RunPaths& paths, const supervise::Outcome& outcome,
                          const report::Paint& paint);
 

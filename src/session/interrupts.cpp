@@ -36,7 +36,7 @@ Interrupts::~Interrupts() {
 void Interrupts::add(int signal, void (*handler)(int)) {
   Taken taken{signal, handler, {}};
   ::sigaction(signal, nullptr, &taken.before);
-  if (taken.before.sa_handler != SIG_IGN) taken_.push_back(taken);  // under nohup it stays ignored
+  if (taken.before.sa_handler != SIG_IGN) taken_.push_back(taken);  // stays ignored under nohup
 }
 
 void Interrupts::take() const {

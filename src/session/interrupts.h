@@ -6,22 +6,22 @@
 
 namespace nlaunch::session {
 
-/// Notes signals while it lives, for work that has no loop of its own; then they are taken as before.
+/// Records signals while it exists, for work that has no event loop; afterwards they are handled as before.
 class Interrupts {
  public:
   /// SIGINT, SIGTERM, SIGHUP and the signal of `nlaunch stop`.
   Interrupts();
-  /// What would end a run under these rules. What else a run could be sent is passed over: nobody is there
-  /// yet whom it is meant for.
+  /// The signals that would end a run under these rules. Other signals for a run are ignored: there is no
+  /// process yet that they could be meant for.
   explicit Interrupts(const supervise::Rules& rules);
   ~Interrupts();
   Interrupts(const Interrupts&) = delete;
   Interrupts& operator=(const Interrupts&) = delete;
 
-  /// Takes the signals again, after a loop that had them.
+  /// Installs the handlers again, after an event loop has replaced them.
   void take() const;
 
-  /// The first such signal, or 0.
+  /// The first such signal; 0: none.
   [[nodiscard]] static int received();
 
  private:

@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-/// job.json of the run: all of its jobs, in their order.
+/// job.json of the run: all of its jobs, in order.
 json read_jobs(const std::filesystem::path& file) {
   constexpr std::uint64_t kLimit = 1U << 20U;
   const auto text = sys::read_regular_file(file, kLimit, sys::Links::refused);
@@ -75,11 +75,11 @@ void JobChaining::take_over(const launch::RunPaths& paths) {
   folder_ = paths.folder;
   const auto jobs = read_jobs(paths.folder / "job.json");
   if (const auto next = jobs.find("successor"); next != jobs.end() && next->is_string()) successor_ = *next;
-  if (successor_ == job_id_) successor_.clear();  // of the job before
+  if (successor_ == job_id_) successor_.clear();  // written by the previous job
   const auto events = supervise::read_events(paths.folder / "events.jsonl");
   if (!events) return;
   auto begun = start_;
-  for (const auto& event : *events) {  // the last one is of this job, and so of this machine's clock
+  for (const auto& event : *events) {  // the last one is from this job, and so from the clock of this machine
     if (event.value("event", "") == "run")
       begun = std::chrono::steady_clock::time_point(
           std::chrono::milliseconds(event.value("mono_ms", std::int64_t{0})));
@@ -109,7 +109,7 @@ void JobChaining::submit_successor(const launch::RunPaths& paths, std::size_t nu
       !saved)
     say_trouble(saved.error(), caller_);
   if (caller_.console.quiet) return;
-  caller_.console.say(fmt::format("job {} is to go on after this one, as number {} of at most {}\n", *id,
+  caller_.console.say(fmt::format("job {} will continue after this one, as job {} of at most {}\n", *id,
                                   number, plan_.walltime->max));
 }
 
@@ -126,18 +126,19 @@ void JobChaining::end(std::string_view outcome) {
     case Next::cancel_successor:
       told = launch::tell_slurm({"scancel", successor_}, caller_.environment);
       if (told && !caller_.console.quiet)
-        caller_.console.say(fmt::format("job {}, which was to go on, is cancelled\n", successor_));
+        caller_.console.say(
+            fmt::format("job {}, which would have continued the run, was cancelled\n", successor_));
       break;
     case Next::requeue:
       if (!caller_.console.quiet) caller_.console.say(fmt::format("job {} is requeued\n", job_id_));
-      record_next(job_id_);  // Slurm ends this process as soon as it is told
+      record_next(job_id_);  // Slurm ends this process as soon as it is requeued
       told = launch::tell_slurm({"scontrol", "requeue", job_id_}, caller_.environment);
       break;
   }
   if (!told) say_trouble(told.error(), caller_);
 }
 
-/// For who looks at the run while it waits.
+/// For commands that show the run while it waits.
 void JobChaining::record_next(const std::string& job) const {
   supervise::EventLog events(folder_ / "events.jsonl", [this](const std::string& sentence) {
     caller_.console.say(fmt::format("nlaunch: {}\n", sentence));

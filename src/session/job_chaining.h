@@ -10,26 +10,26 @@
 
 namespace nlaunch::session {
 
-/// What comes after a job of a run.
+/// What follows a job of a run.
 enum class Next { nothing, requeue, successor, cancel_successor };
-/// By how the run ended, as supervise::name_of has it, and never by its exit code: a program may use the same
-/// numbers. A successor that was submitted stays after a stop at the walltime, and after a failure that came
-/// late enough. After success, a stop by a person, and a run that failed within `min_runtime` (it would fail
-/// again) it is not wanted.
+/// Decides by the outcome of the run (supervise::name_of), never by its exit code: a program may use the same
+/// numbers. A submitted successor stays after a stop at the walltime, and after a failure that came late
+/// enough. It is cancelled after success, after a stop by a person, and after a run that failed within
+/// `min_runtime` (it would fail again).
 Next next_after(const Walltime& walltime, bool has_successor, std::string_view outcome, Duration took);
 
-/// How a run under Slurm goes on after its walltime, as the experiment's `walltime: {then: ...}` says.
+/// How a run under Slurm continues after its walltime, as the experiment's `walltime: {then: ...}` sets.
 class JobChaining {
  public:
-  /// `arguments`: of the command line, for the next job too. All references outlive this.
+  /// `arguments`: from the command line, also for the next job. All references must outlive this object.
   JobChaining(const plan::Plan& plan, std::string job_id, std::string runs_dir,
               std::vector<std::string> arguments, const Caller& caller);
 
-  /// Under `chain`, submits the job that goes on after this one, however this one ends.
+  /// Under `chain`, submits the job that continues after this one, however this one ends.
   void begin(const launch::RunPaths& paths);
-  /// The same for a run that another nlaunch had begun in this job: its successor is submitted already.
+  /// The same for a run that another nlaunch started in this job: its successor has already been submitted.
   void take_over(const launch::RunPaths& paths);
-  /// Cancels the successor where it should not run; requeues this job where it should.
+  /// Cancels the successor if it should not run; requeues this job if it should.
   void end(std::string_view outcome);
 
  private:
@@ -42,7 +42,7 @@ class JobChaining {
   std::vector<std::string> arguments_;
   const Caller& caller_;
   std::filesystem::path folder_;  ///< of the run
-  std::string successor_;         ///< id of the job; empty: none
+  std::string successor_;         ///< job id; empty: none
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 

@@ -21,7 +21,7 @@ bool lint_stops(const plan::Plan& plan, const launch::Install& install, bool ski
            (caller.console.quiet && finding.severity != Severity::error);
   });
   caller.console.say(report::lint_text(findings, caller.console.paint));
-  if (stops) caller.console.say(fmt::format("{}: errors; --no-lint goes on all the same\n", command));
+  if (stops) caller.console.say(fmt::format("{}: lint errors; use --no-lint to continue anyway\n", command));
   return stops;
 }
 

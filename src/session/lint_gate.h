@@ -5,8 +5,8 @@
 
 namespace nlaunch::session {
 
-/// Looks at a plan before it is used for `command` ("nlaunch run"): prints errors and warnings, and says
-/// whether to stop. `skip` (--no-lint) does not look, and says so.
+/// Lints a plan before `command` ("nlaunch run") uses it: prints errors and warnings, and returns whether to
+/// stop. With `skip` (--no-lint) it lints nothing and prints a note.
 bool lint_stops(const plan::Plan& plan, const launch::Install& install, bool skip, std::string_view command,
                 const Caller& caller);
 

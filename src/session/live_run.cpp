@@ -22,10 +22,8 @@ namespace {
 namespace fs = std::filesystem;
 using record::Json;
 
-constexpr std::uint64_t kMost = 1U << 20U;  ///< bytes that are read of a file at a time
-constexpr std::uint64_t kTail = 4096;       ///< bytes of a log that its last line is looked for in
-constexpr double kLookAtState = 5;          ///< seconds
-constexpr std::uint64_t kLargestRecord = 16U << 20U;
+constexpr std::uint64_t kMost = 1U << 20U;  ///< bytes of a log that are read at a time
+constexpr std::uint64_t kTail = 4096;       ///< bytes of a log in which its last line is looked for
 
 double unix_now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -59,18 +57,6 @@ std::string tail_of(const fs::path& file) {
   return text;
 }
 
-/// Whole lines of JSON; what is left of the last one stays in `half`.
-std::vector<Json> objects_in(std::string& half, const std::string& more) {
-  half += more;
-  const auto end = half.rfind('\n');
-  if (end == std::string::npos) return {};
-  std::vector<Json> out;
-  for (const auto& line : text::split(half.substr(0, end), '\n'))
-    if (auto object = parse_ordered_json(line); object.is_object()) out.push_back(std::move(object));
-  half.erase(0, end + 1);
-  return out;
-}
-
 const plan::Role* first_trained(const plan::Plan& plan) {
   const auto role = std::ranges::find(plan.roles, RoleKind::learner, &plan::Role::kind);
   return role == plan.roles.end() ? nullptr : &*role;
@@ -88,7 +74,9 @@ void set_state(report::TopProcess& process, const record::ProcessRow& row, bool 
   process.alive = last.end.empty();
   if (!process.alive) {
     process.state = last.end;
-    process.failed = last.end != "exited with code 0" && last.end != "was ended by SIGTERM";
+    // Runs recorded by an earlier nlaunch have "was ended by".
+    process.failed = last.end != "exited with code 0" && last.end != "was terminated by SIGTERM" &&
+                     last.end != "was ended by SIGTERM";
     return;
   }
   process.state = last.state == State::starting ? "starting"
@@ -99,20 +87,37 @@ void set_state(report::TopProcess& process, const record::ProcessRow& row, bool 
 
 }  // namespace
 
-std::string GrowingFile::more(bool from_start) {
+std::string GrowingFile::read(bool newest) {
   if (!fd_) {
     auto opened = sys::open_regular_file(path_, sys::Links::refused);
     if (!opened) return "";
     fd_ = std::move(*opened);
-  } else {
-    from_start = false;
   }
   const auto size = size_of(fd_.get());
   if (size <= read_) return "";
-  if (!from_start && size - read_ > kMost) read_ = size - kMost;
+  if (newest && size - read_ > kMost) read_ = size - kMost;
   auto text = read_at(fd_.get(), read_, size - read_);
   read_ += text.size();
   return text;
+}
+
+std::string GrowingFile::more() {
+  return read(false);
+}
+
+std::string GrowingFile::newest() {
+  return read(true);
+}
+
+std::vector<Json> GrowingLines::more() {
+  half_ += file_.more();
+  const auto end = half_.rfind('\n');
+  if (end == std::string::npos) return {};
+  std::vector<Json> out;
+  for (const auto& line : text::split(half_.substr(0, end), '\n'))
+    if (auto object = parse_ordered_json(line); object.is_object()) out.push_back(std::move(object));
+  half_.erase(0, end + 1);
+  return out;
 }
 
 Result<LiveRun> LiveRun::open(const std::string& runs_dir, const std::string& run) {
@@ -120,101 +125,135 @@ Result<LiveRun> LiveRun::open(const std::string& runs_dir, const std::string& ru
   if (!folder) return std::unexpected(folder.error());
   auto plan = launch::plan_of_run(*folder);
   if (!plan) return std::unexpected(plan.error());
-  LiveRun out(*folder, std::move(*plan), record::read_json(*folder / "plan.json"));
-  out.runs_dir_ = runs_dir;
-  out.look_at_state();
-  return out;
+  return LiveRun(*folder, std::move(*plan), record::read_json(*folder / "plan.json"));
 }
 
 LiveRun::LiveRun(fs::path folder, plan::Plan plan, const Json& plan_json)
     : folder_(std::move(folder)),
       plan_(std::move(plan)),
-      builder_(std::make_unique<record::TimelineBuilder>(plan_json, record::read_json(folder_ / "job.json"))),
+      builder_(plan_json, record::read_json(folder_ / "job.json")),
       events_(folder_ / "events.jsonl"),
       progress_(progress_of(plan_)) {
   for (std::size_t i = 0; i < plan_.processes.size(); ++i) index_[plan_.name_of(plan_.processes[i])] = i;
   if (plan_.watch) metrics_ = std::make_unique<bench::MetricReader>(plan_.watch->metrics);
 }
 
-/// Events and training steps, in the order of their times.
+void LiveRun::note(const Json& event) {
+  const auto what = record::text_at(event, "event");
+  if (what == "run" || what == "taken-over") {
+    run_ = event;
+    outcome_.clear();
+    walltime_end_ = supervise::parse_utc(record::text_at(event, "walltime_end"));
+  } else if (what == "attempt-started") {
+    const auto& number = record::at(event, "attempt");
+    const auto attempt = number.is_number_unsigned() ? number.get<std::uint64_t>() : 0;
+    if (attempt > UINT32_MAX || (attempt == attempt_ && !steps_.empty())) return;
+    attempt_ = static_cast<unsigned>(attempt);
+    log_.reset();
+    bus_ids_.clear();
+    steps_.try_emplace(attempt_, attempt_folder() / "steps.jsonl");
+  } else if (what == "end") {
+    outcome_ = record::text_at(event, "outcome");
+  } else if (what == "goes-on") {
+    outcome_ = fmt::format("waiting for job {} to continue", record::text_at(event, "job"));
+  }
+}
+
 void LiveRun::read_events() {
-  auto told = objects_in(half_event_, events_.more(true));
-  for (const auto& event : told) {
-    if (record::text_at(event, "event") == "attempt-started") {
-      attempt_ = static_cast<unsigned>(record::number_at(event, "attempt"));
-      steps_.reset();
-      log_.reset();
-    }
-    if (const auto end = supervise::parse_utc(record::text_at(event, "walltime_end"))) walltime_end_ = end;
-  }
-  if (attempt_ && !steps_) steps_.emplace(supervise::attempt_folder(folder_, *attempt_) / "steps.jsonl");
-  if (steps_) {
-    for (auto& step : objects_in(half_step_, steps_->more(true))) told.push_back(std::move(step));
-    std::ranges::stable_sort(told, {}, [](const Json& event) { return record::text_at(event, "time"); });
-  }
-  for (const auto& event : told) builder_->take(event, attempt_.value_or(0));
+  const auto events = events_.more();
+  for (const auto& event : events) note(event);
+  std::map<unsigned, std::vector<Json>> steps;
+  for (auto& [number, file] : steps_) steps[number] = file.more();
+  std::vector<record::TimelineBuilder::AttemptSteps> by_attempt;
+  for (const auto& [number, more] : steps) by_attempt.push_back({number, more});
+  builder_.take(events, by_attempt);
 }
 
 void LiveRun::read_metrics() {
-  if (!metrics_ || plan_.watch->metrics.empty() || !attempt_) return;
+  if (!metrics_ || plan_.watch->metrics.empty() || steps_.empty()) return;
   const auto* role = first_trained(plan_);
   if (role == nullptr) return;
   if (!log_) log_.emplace(log_of(role->name + ".0"));
-  metrics_->feed(log_->more(false));
-}
-
-/// Whether somebody leads it is asked of the system, which costs more than reading on.
-void LiveRun::look_at_state() {
-  looked_at_ = unix_now();
-  const auto view = view_run(runs_dir_, folder_.string());
-  if (!view) return;
-  state_ = view->state;
-  alive_ = view->alive;
-  id_ = view->id;
+  metrics_->feed(log_->newest());
 }
 
 report::TopView LiveRun::refresh() {
+  constexpr std::size_t kRecent = 256;
   read_events();
   read_metrics();
-  if (alive_ && unix_now() - looked_at_ > kLookAtState) look_at_state();
-  report::TopView out{.name = plan_.name, .run = id_, .site = plan_.site, .attempt = attempt_.value_or(0)};
-  out.timeline = builder_->timeline(unix_now(), alive_);
-  if (out.timeline.over && alive_) look_at_state();
-  out.state = state_;
-  out.alive = alive_;
+  report::TopView out{.name = plan_.name, .run = id(), .site = plan_.site, .attempt = attempt_};
+  out.alive = outcome_.empty() && run_.is_object() && is_led(run_);
+  if (!outcome_.empty())
+    out.state = outcome_;
+  else if (!run_.is_object())
+    out.state = "not started";
+  else
+    out.state = out.alive ? "running" : kDied;
+  out.timeline = builder_.timeline(unix_now(), out.alive);
+  out.step_times = out.timeline.step_times();
+  const auto& steps = out.timeline.steps;
+  for (auto step = steps.end() - static_cast<std::ptrdiff_t>(std::min(kRecent, steps.size()));
+       step != steps.end(); ++step)
+    if (step->seconds > 0) out.step_seconds.push_back(step->seconds);
   if (metrics_) out.metrics = metrics_->values();
-  if (walltime_end_ && alive_) out.walltime_left = *walltime_end_ - unix_now();
+  if (walltime_end_ && out.alive) out.walltime_left = *walltime_end_ - unix_now();
+  out.processes = processes(out.timeline);
+  for (auto& process : out.processes) {
+    if (out.alive || !process.alive) continue;
+    process.alive = false;
+    process.state = "gone";
+  }
+  out.stages = stages(out.processes);
+  return out;
+}
+
+std::vector<report::TopProcess> LiveRun::processes(const record::Timeline& timeline) const {
+  std::vector<report::TopProcess> out;
   for (const auto& process : plan_.processes) {
     std::string gpus;
     for (const auto gpu : process.gpus) gpus += fmt::format("{}{}", gpus.empty() ? "" : ",", gpu);
-    out.processes.push_back(
-        {.name = plan_.name_of(process), .gpus = std::move(gpus), .state = "not started"});
+    const bool spawned = !plan_.role_of(process).spawned_by.empty();
+    out.push_back({.name = plan_.name_of(process),
+                   .gpus = std::move(gpus),
+                   .state = spawned ? "spawned by " + text::join(plan_.role_of(process).spawned_by, ", ")
+                                    : "not started"});
   }
-  for (const auto& row : out.timeline.processes) {
+  for (const auto& row : timeline.processes) {
     const auto found = index_.find(row.name);
     if (found == index_.end()) continue;
     const auto& ready = plan_.role_of(plan_.processes[found->second]).ready;
-    set_state(out.processes[found->second], row, ready.given() && !ready.exited);
-  }
-  for (const auto& stage : plan_.stages) {
-    report::TopStage shown;
-    for (const auto role : stage) shown.roles += (shown.roles.empty() ? "" : ", ") + plan_.roles[role].name;
-    for (std::size_t i = 0; i < plan_.processes.size(); ++i) {
-      if (std::ranges::find(stage, plan_.processes[i].role) == stage.end()) continue;
-      const auto& process = out.processes[i];
-      ++shown.of;
-      shown.ready += process.state == "ready" || process.state == "running" || process.state == "stale" ||
-                             process.state == "exited with code 0"
-                         ? 1
-                         : 0;
-    }
-    out.stages.push_back(std::move(shown));
+    set_state(out[found->second], row, ready.given() && !ready.exited);
   }
   return out;
 }
 
+std::vector<report::TopStage> LiveRun::stages(const std::vector<report::TopProcess>& processes) const {
+  std::vector<report::TopStage> out;
+  std::vector<std::size_t> stage_of(plan_.roles.size(), plan_.stages.size());
+  for (const auto& stage : plan_.stages) {
+    auto& shown = out.emplace_back();
+    for (const auto role : stage) {
+      shown.roles += (shown.roles.empty() ? "" : ", ") + plan_.roles[role].name;
+      stage_of[role] = out.size() - 1;
+    }
+  }
+  for (std::size_t i = 0; i < plan_.processes.size(); ++i) {
+    const auto stage = stage_of[plan_.processes[i].role];
+    if (stage >= out.size() || !plan_.role_of(plan_.processes[i]).spawned_by.empty()) continue;
+    const auto& process = processes[i];
+    const bool up = process.alive && process.state != "starting";
+    ++out[stage].of;
+    out[stage].ready += up || process.state == "exited with code 0" ? 1 : 0;
+  }
+  return out;
+}
+
+fs::path LiveRun::attempt_folder() const {
+  return supervise::attempt_folder(folder_, attempt_);
+}
+
 fs::path LiveRun::log_of(const std::string& process) const {
-  return supervise::attempt_folder(folder_, attempt_.value_or(0)) / "logs" / (process + ".log");
+  return attempt_folder() / "logs" / (process + ".log");
 }
 
 void LiveRun::look_at(report::TopProcess& process) {
@@ -239,8 +278,7 @@ void LiveRun::look_at(report::TopProcess& process) {
 const LiveRun::BusIds& LiveRun::bus_ids(const std::string& host) {
   const auto [found, is_new] = bus_ids_.try_emplace(host);
   if (!is_new && !found->second.empty()) return found->second;
-  const auto bound = record::read_json(supervise::attempt_folder(folder_, attempt_.value_or(0)) /
-                                       fmt::format("bound.{}.json", host));
+  const auto bound = record::read_json(attempt_folder() / fmt::format("bound.{}.json", host));
   const auto& gpus = record::at(bound, "gpus");
   if (gpus.is_array())
     for (const auto& gpu : gpus) found->second.push_back(record::text_at(gpu, "bus_id"));
@@ -249,7 +287,7 @@ const LiveRun::BusIds& LiveRun::bus_ids(const std::string& host) {
 
 /// From the newest sample of its node.
 void LiveRun::add_gpus(report::TopProcess& process, const plan::Process& planned) {
-  const auto attempt = supervise::attempt_folder(folder_, attempt_.value_or(0));
+  const auto attempt = attempt_folder();
   auto host = process.node;
   if (host.empty()) {
     // A run on one machine has one such file.

@@ -16,23 +16,37 @@
 
 namespace nlaunch::session {
 
-/// A file that others append lines to, read as it grows. At most 1 MiB each time: of what grows faster, the
-/// newest is read.
+/// A file that others append to, read as it grows.
 class GrowingFile {
  public:
   explicit GrowingFile(std::filesystem::path path) : path_(std::move(path)) {}
-  /// What is new since the last call; empty where the file is not there. `from_start`: all of it the first
-  /// time, however much that is.
-  std::string more(bool from_start);
+  /// What is new since the last call; empty where the file is not there.
+  std::string more();
+  /// The same of a log: at most its newest 1 MiB.
+  std::string newest();
 
  private:
+  std::string read(bool newest);
+
   std::filesystem::path path_;
   sys::UniqueFd fd_;
   std::uint64_t read_ = 0;
 };
 
+/// A file of JSON lines, likewise.
+class GrowingLines {
+ public:
+  explicit GrowingLines(std::filesystem::path path) : file_(std::move(path)) {}
+  /// The objects among the new lines; one that is not complete yet comes later.
+  std::vector<record::Json> more();
+
+ private:
+  GrowingFile file_;
+  std::string half_;
+};
+
 /// A run directory that is read while the run goes on: only what is new, so that a run of a thousand nodes
-/// costs no more than one of two.
+/// costs little more than one of two.
 class LiveRun {
  public:
   static Result<LiveRun> open(const std::string& runs_dir, const std::string& run);
@@ -43,7 +57,7 @@ class LiveRun {
   void look_at(report::TopProcess& process);
 
   [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
-  [[nodiscard]] const std::string& id() const { return id_; }
+  [[nodiscard]] std::string id() const { return folder_.filename(); }
   /// The log of a process in the present attempt.
   [[nodiscard]] std::filesystem::path log_of(const std::string& process) const;
 
@@ -54,29 +68,28 @@ class LiveRun {
   LiveRun(std::filesystem::path folder, plan::Plan plan, const record::Json& plan_json);
 
   void read_events();
+  void note(const record::Json& event);
   void read_metrics();
-  void look_at_state();
+  [[nodiscard]] std::vector<report::TopProcess> processes(const record::Timeline& timeline) const;
+  [[nodiscard]] std::vector<report::TopStage> stages(const std::vector<report::TopProcess>& processes) const;
+  [[nodiscard]] std::filesystem::path attempt_folder() const;
   [[nodiscard]] const BusIds& bus_ids(const std::string& host);
   void add_gpus(report::TopProcess& process, const plan::Process& planned);
 
   std::filesystem::path folder_;
-  std::string id_;
-  std::string runs_dir_;
   plan::Plan plan_;
   std::map<std::string, std::size_t> index_;  ///< of processes, by name
-  std::unique_ptr<record::TimelineBuilder> builder_;
-  GrowingFile events_;
-  std::optional<GrowingFile> steps_;  ///< of the present attempt
-  std::optional<GrowingFile> log_;    ///< of the first learner
+  record::TimelineBuilder builder_;
+  GrowingLines events_;
+  std::map<unsigned, GrowingLines> steps_;  ///< by attempt
+  std::optional<GrowingFile> log_;          ///< of the first learner, in the present attempt
   std::unique_ptr<bench::MetricReader> metrics_;
   supervise::ProgressPattern progress_;
-  std::string half_event_, half_step_;
-  std::optional<unsigned> attempt_;
+  unsigned attempt_ = 0;
   std::optional<double> walltime_end_;
-  std::map<std::string, BusIds> bus_ids_;
-  std::string state_;
-  bool alive_ = false;
-  double looked_at_ = 0;
+  std::map<std::string, BusIds> bus_ids_;  ///< by host, in the present attempt
+  record::Json run_;                       ///< the last event "run" or "taken-over"; null: none
+  std::string outcome_;                    ///< how it ended; empty: it has not
 };
 
 }  // namespace nlaunch::session

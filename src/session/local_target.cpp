@@ -15,7 +15,7 @@ LocalHost::LocalHost(const plan::Plan& plan, bool share, const Caller& caller, l
       guardian_(guardian),
       worker_(plan, {.environment = caller.environment, .machine = machine}) {}
 
-/// Nobody else watches the guardian before the processes are started.
+/// Before the processes are started, nothing else watches the guardian.
 bool LocalHost::cancelled() const {
   return Interrupts::received() != 0 || !guardian_.alive();
 }
@@ -24,7 +24,7 @@ std::optional<AttemptHost::Refused> LocalHost::bind(const launch::RunPaths& path
   paths_ = paths;
   const sys::CutShort cut([this] { return cancelled(); });
   if (const auto refused = worker_.bind_alone(paths, share_)) {
-    // Who was told to stop hears of that alone.
+    // After a stop, only the stop is reported.
     if (Interrupts::received() == 0) caller_.console.error(refused->why);
     return not_bound(refused->exit_code, refused->why.first_message());
   }
@@ -75,7 +75,7 @@ supervise::Outcome LocalHost::supervise(unsigned attempt, supervise::EventLog& e
                     [this] { worker_.adopt(); }}});
 }
 
-/// Why it cannot be; empty: it can.
+/// Why it is not possible; empty: it is.
 std::string LocalHost::prepare(const supervise::Rebinding& rebinding) {
   auto nodes = launch::one_machine(worker_.node().host);
   nodes.front().ports = worker_.ports();
@@ -84,7 +84,7 @@ std::string LocalHost::prepare(const supervise::Rebinding& rebinding) {
 }
 
 AttemptHost::Audit LocalHost::audit() {
-  // It may start a role's Python, and take seconds.
+  // It may start a role's Python and take seconds.
   const auto report = worker_.audit();
   return {launch::summary(report), report.findings.size(), launch::to_json(report)};
 }

@@ -8,7 +8,7 @@ namespace nlaunch::session {
 /// This machine.
 class LocalHost : public AttemptHost {
  public:
-  /// `share`: use GPUs that another run holds. All arguments outlive this.
+  /// `share`: allow GPUs that another run holds. All arguments must outlive this object.
   LocalHost(const plan::Plan& plan, bool share, const Caller& caller, launch::MachineSource& machine,
             const supervise::GuardianLink& guardian);
 
@@ -31,10 +31,10 @@ class LocalHost : public AttemptHost {
   const supervise::GuardianLink& guardian_;
   launch::RunPaths paths_;
   NodeWorker worker_;
-  std::vector<preflight::Rank> ranks_;  ///< once they were asked for
+  std::vector<preflight::Rank> ranks_;  ///< after the first call of ranks()
 };
 
-/// This machine, again and again.
+/// This machine, for every attempt.
 class LocalTarget : public RunTarget {
  public:
   LocalTarget(const plan::Plan& plan, bool share, const Caller& caller, launch::MachineSource& machine)

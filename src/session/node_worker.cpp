@@ -18,24 +18,26 @@
 namespace nlaunch::session {
 namespace {
 
-/// A disk that is full is no mistake in the experiment.
+/// A full disk is not a mistake in the experiment.
 NodeWorker::Refused refused(Diagnostics why) {
   const auto& id = why.items().front().id;
   const bool disk = id == "file.write" || id == "file.folder";
   return {disk ? exit_code::internal : exit_code::bad_input, std::move(why)};
 }
 
-/// Before anything is started: a run that is short of them half-way through its start says so of one process.
+/// Checked before anything is started: a run that reaches the limit halfway through its start would blame one
+/// process.
 Result<void> check_open_files(const plan::Plan& plan, unsigned node) {
   constexpr std::uint64_t kForAll = 64;
-  constexpr std::uint64_t kForEach = 8;  // its output, its log and its end; a probe's input and outputs
+  constexpr std::uint64_t kForEach = 8;  // its output, its log and its exit; input and outputs of a probe
   const auto here = std::ranges::count(plan.processes, node, &plan::Process::node);
   const auto wanted = kForAll + kForEach * static_cast<std::uint64_t>(here);
   const auto most = sys::permit_many_files();
   if (most >= wanted) return {};
-  return failure("session.files",
-                 "nlaunch may have {} open files here and needs {} for {}: raise the hard limit (ulimit -Hn)",
-                 most, wanted, text::count(static_cast<std::size_t>(here), "process"));
+  return failure(
+      "session.files",
+      "nlaunch is limited to {} open files here, but needs {} for {}: raise the hard limit (ulimit -Hn)",
+      most, wanted, text::count(static_cast<std::size_t>(here), "process"));
 }
 
 }  // namespace
@@ -82,7 +84,7 @@ std::optional<NodeWorker::Refused> NodeWorker::bind(const launch::RunPaths& path
 void NodeWorker::save_bound() {
   const auto saved = sys::write_file_atomically(paths_.attempt / fmt::format("bound.{}.json", node_.host),
                                                 json_text(plan::to_json(plan_, node_), 2) + "\n");
-  // It explains the run, which does not need it.
+  // It helps to understand the run, but the run does not need it.
   if (!saved) node_.notes.push_back(saved.error().first_message());
 }
 
@@ -101,7 +103,7 @@ std::optional<NodeWorker::Refused> NodeWorker::prepare(plan::Plan after, const l
   return std::nullopt;
 }
 
-/// Who runs the processes refers to them: each stays where it is.
+/// Running code refers to the processes: each stays at its address.
 void NodeWorker::adopt() {
   if (!prepared_) return;
   auto [plan, node, roles] = *std::exchange(prepared_, std::nullopt);
@@ -131,7 +133,7 @@ preflight::Request NodeWorker::preflight_request() const {
 }
 
 supervise::Hooks NodeWorker::begin_audit() {
-  ports_.let_go();
+  ports_.release();
   auditor_.emplace(plan_, node_, options_.machine.install().probe);
   auto hooks = auditor_->hooks();
   install_evidence_hooks(hooks, plan_, node_, options_.machine.install(), paths_.attempt);

@@ -12,25 +12,26 @@
 
 namespace nlaunch::session {
 
-/// One node of a plan, from the claim of its ports to the end of its processes. A run on this machine owns
-/// one, and so does the agent of each node of an allocation.
+/// One node of a plan, from claiming its ports until its processes have exited. A run on this machine owns
+/// one, and so does the agent on each node of an allocation.
 class NodeWorker {
  public:
   struct Options {
-    std::uint32_t index = 0;                      ///< of this machine in the plan
+    std::uint32_t index = 0;                      ///< index of this machine in the plan
     const std::vector<std::string>& environment;  ///< of the caller
     launch::MachineSource& machine;
   };
-  /// What `options` refers to outlives this.
+  /// What `options` refers to must outlive this object.
   NodeWorker(plan::Plan plan, Options options);
-  /// Removes the scratch folder, and keeps the logs that Ray has there.
+  /// Removes the scratch directory, but keeps Ray's logs from it.
   ~NodeWorker();
   NodeWorker(const NodeWorker&) = delete;
   NodeWorker& operator=(const NodeWorker&) = delete;
 
-  /// Takes a free port for each that the plan has on this node. Other runs leave them alone while this lives.
+  /// Claims a free port for each port that the plan has on this node. Other runs do not use them while this
+  /// object exists.
   Result<void> claim_ports();
-  /// The ports that were claimed, in the plan's order.
+  /// The claimed ports, in the order of the plan.
   [[nodiscard]] std::vector<std::uint16_t> ports() const;
 
   /// Why the node cannot be used.
@@ -38,31 +39,31 @@ class NodeWorker {
     int exit_code = 0;
     Diagnostics why;
   };
-  /// Binds the plan to this node and writes what came of it to bound.HOST.json of the attempt. `nodes` has
-  /// the addresses and ports of all nodes of the plan. The GPUs are locked, unless they are shared.
+  /// Binds the plan to this node and writes the result to bound.HOST.json of the attempt. `nodes` has the
+  /// addresses and ports of all nodes of the plan. The GPUs are locked unless they are shared.
   std::optional<Refused> bind(const launch::RunPaths& paths, const launch::NodeAddresses& nodes,
                               bool share_gpus);
-  /// The same for a plan's only node; claims its ports first.
+  /// The same for the only node of a plan; claims its ports first.
   std::optional<Refused> bind_alone(const launch::RunPaths& paths, bool share_gpus);
 
-  /// Binds the node to another plan, which differs from its own in what the processes of `roles` begin with,
-  /// and changes nothing yet. Why it cannot be; nothing: `adopt` may follow.
+  /// Binds the node to another plan, which differs from its own only in how the processes of `roles` start,
+  /// and changes nothing yet. Returns why that is not possible, or nothing: then `adopt` may follow.
   std::optional<Refused> prepare(plan::Plan after, const launch::NodeAddresses& nodes,
                                  std::vector<std::string> roles);
-  /// From now on these processes begin with what was prepared.
+  /// From now on these processes start with what was prepared.
   void adopt();
 
-  /// As it is now: with the ports that were claimed, those of all nodes once this one is bound.
+  /// The current plan: with the claimed ports, and with those of all nodes once this one is bound.
   [[nodiscard]] const plan::Plan& plan() const { return plan_; }
   [[nodiscard]] const plan::BoundNode& node() const { return node_; }
 
-  /// What a preflight of this node needs to know of it. It refers to this.
+  /// What a preflight of this node needs. It refers to this object.
   [[nodiscard]] preflight::Request preflight_request() const;
 
-  /// Lets go of the ports, and begins the audit of the processes, which are about to be started; has them
-  /// audited and, when that is wanted, their evidence collected. The hooks refer to this.
+  /// Releases the ports and starts the audit of the processes, which are about to start. The hooks audit them
+  /// and, on request, collect their evidence; they refer to this object.
   supervise::Hooks begin_audit();
-  /// What the audit has shown until now; nothing where it has not begun.
+  /// What the audit has found so far; empty if it has not started.
   launch::AuditReport audit();
 
  private:

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A week of eight GPUs.
+/// Samples of eight GPUs for a week.
 constexpr std::uint64_t kLargestSamples = 256U << 20U;
 
 std::string value_of(const plan::BoundProcess& process, std::string_view name) {
@@ -43,7 +43,7 @@ evidence::Subject subject_of(const plan::Plan& plan, const plan::BoundNode& node
   return subject;
 }
 
-/// NCCL puts host and pid in place of %h and %p.
+/// NCCL replaces %h and %p by host and pid.
 std::string as_glob(const std::string& file) {
   std::string glob;
   for (std::size_t i = 0; i < file.size(); ++i) {
@@ -54,7 +54,7 @@ std::string as_glob(const std::string& file) {
   return glob;
 }
 
-/// The process that alone has done fewer steps than all others that report any.
+/// The one process that has done fewer steps than all others that report steps.
 std::optional<std::size_t> straggler(const watch::Progress& progress) {
   std::vector<std::pair<std::uint64_t, std::size_t>> steps;
   for (std::size_t i = 0; i < progress.by_process.size(); ++i) {
@@ -65,7 +65,7 @@ std::optional<std::size_t> straggler(const watch::Progress& progress) {
   return steps[0].second;
 }
 
-/// Of the processes that nlaunch starts.
+/// Names of the processes that nlaunch starts.
 std::vector<std::string> names_of(const plan::Plan& plan) {
   std::vector<std::string> names;
   for (const auto& rules : supervise::rules_of(plan).processes)
@@ -78,7 +78,7 @@ supervise::Judgement judge(const std::vector<std::string>& names, const std::str
   supervise::Judgement judgement;
   const auto judged = evidence::judge_folder(folder);
   if (!judged) {
-    judgement.sentence = "the evidence cannot be read: " + judged.error().first_message();
+    judgement.sentence = "cannot read the evidence: " + judged.error().first_message();
     return judgement;
   }
   const auto& [evidence, verdict] = *judged;
@@ -87,7 +87,7 @@ supervise::Judgement judge(const std::vector<std::string>& names, const std::str
   for (const auto& line : text::split(report::verdict_text(verdict, evidence, report::Paint(false)), '\n')) {
     if (!line.empty()) judgement.lines.emplace_back(line);
   }
-  if (!judgement.lines.empty()) judgement.lines.erase(judgement.lines.begin());  // the sentence
+  if (!judgement.lines.empty()) judgement.lines.erase(judgement.lines.begin());  // removes the sentence
   if (verdict.sure && verdict.culprits.size() == 1) {
     const auto& culprit = evidence.members[verdict.culprits.front().member].process;
     const auto at = std::ranges::find(names, culprit);
@@ -97,14 +97,13 @@ supervise::Judgement judge(const std::vector<std::string>& names, const std::str
   const auto late = straggler(progress);
   if (verdict.sure || !late) return judgement;
   judgement.fault = static_cast<supervise::ProcessIndex>(*late);
-  judgement.sentence = fmt::format("{} has come to step {}, the others to {}", names[*late],
+  judgement.sentence = fmt::format("{} is at step {}, the others are at {}", names[*late],
                                    *progress.by_process[*late], *progress.last_step);
   judgement.json["sentence"] = judgement.sentence;
   judgement.json["by_steps"] = names[*late];
   return judgement;
 }
 
-/// Where the samples of a node's GPUs are.
 std::optional<sys::SpawnRequest> collector(const plan::Plan& plan, const plan::BoundNode& node,
                                            const launch::Install& install, const fs::path& attempt,
                                            const supervise::LivePids& live,
@@ -138,7 +137,7 @@ std::optional<sys::SpawnRequest> collector(const plan::Plan& plan, const plan::B
   return request;
 }
 
-/// The program that samples the GPUs of a node, if it has any.
+/// The program that samples the GPUs of a node, if it has GPUs.
 std::optional<sys::SpawnRequest> sampler(const plan::BoundNode& node, const launch::Install& install,
                                          const fs::path& attempt) {
   const auto file = gpu_use_file(attempt, node.host);

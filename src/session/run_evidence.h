@@ -8,11 +8,11 @@
 #include "supervise/investigation.h"
 #include "supervise/local_backend.h"
 
-/// Evidence of a run that nlaunch supervises: what is collected on a node, and what it shows.
+/// Evidence of a run that nlaunch supervises: what is collected on a node, and what it means.
 namespace nlaunch::session {
 
-/// Has the processes of a node looked at when that is wanted, and its GPUs sampled all the time. What is
-/// given outlives the hooks. `attempt`: its folder, which gets the samples.
+/// Makes the hooks collect evidence of the processes of a node on request, and sample its GPUs all the time.
+/// The arguments must outlive the hooks. `attempt`: its directory, which receives the samples.
 void install_evidence_hooks(supervise::Hooks& hooks, const plan::Plan& plan, const plan::BoundNode& node,
                             const launch::Install& install, const std::filesystem::path& attempt);
 
@@ -23,8 +23,8 @@ std::filesystem::path gpu_use_file(const std::filesystem::path& attempt, const s
 /// over the attempt.
 void add_gpu_use(nlohmann::ordered_json& devices, const std::filesystem::path& attempt);
 
-/// What the evidence of all nodes shows. Where it names nobody for sure, and one process alone has done fewer
-/// steps than all others, the steps tell.
+/// Judges the evidence of all nodes. If it is not sure about a culprit, and exactly one process has done
+/// fewer steps than all others, that process is the culprit.
 supervise::Judge judge_of(const plan::Plan& plan);
 
 }  // namespace nlaunch::session

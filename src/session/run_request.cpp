@@ -8,7 +8,7 @@ namespace nlaunch::session {
 
 int ask_run(const std::string& runs_dir, const std::string& run, const supervise::RunRequest& request,
             const Caller& caller) {
-  /// A run looks every two seconds; a file server takes its time to show a file. To be bound to another plan,
+  /// A run polls every two seconds, and a file server may take time to show a new file. To bind another plan,
   /// nodes load their modules again.
   const Duration to_hear =
       std::chrono::seconds(request.kind == supervise::RunRequest::Kind::update ? 180 : 20);
@@ -20,17 +20,16 @@ int ask_run(const std::string& runs_dir, const std::string& run, const supervise
     return code;
   };
   if (!view->alive)
-    return refuse(fmt::format("run {} is not going on: {}", view->id, view->state), exit_code::bad_input);
+    return refuse(fmt::format("run {} is not running: {}", view->id, view->state), exit_code::bad_input);
   const auto answer =
       supervise::ask(supervise::attempt_folder(view->folder, view->attempt), request, to_hear);
   if (!answer) return caller.console.error(answer.error());
   if (!*answer) {
-    return refuse(
-        fmt::format("run {} did not answer within {}: {}", view->id, format_duration(to_hear),
-                    request.kind == supervise::RunRequest::Kind::update
-                        ? "its nodes may still be about to get the plan; `nlaunch ps` tells when they have it"
-                        : "its processes may not have started yet, or it is ending"),
-        exit_code::internal);
+    return refuse(fmt::format("run {} did not respond within {}: {}", view->id, format_duration(to_hear),
+                              request.kind == supervise::RunRequest::Kind::update
+                                  ? "its nodes may still be receiving the plan; check with `nlaunch ps`"
+                                  : "its processes may not have started yet, or it is ending"),
+                  exit_code::internal);
   }
   if (!(*answer)->granted) return refuse((*answer)->text, exit_code::bad_input);
   caller.console.result(fmt::format("run {}: {}\n", view->id, (*answer)->text));

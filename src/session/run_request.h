@@ -6,7 +6,7 @@
 
 namespace nlaunch::session {
 
-/// Asks a run that goes on for something, and says what it answered. The exit code.
+/// Sends a request to a running run and prints its reply. Returns the exit code.
 int ask_run(const std::string& runs_dir, const std::string& run, const supervise::RunRequest& request,
             const Caller& caller);
 

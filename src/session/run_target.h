@@ -8,7 +8,7 @@
 
 namespace nlaunch::session {
 
-/// What a run has to run on: it makes a host for each attempt.
+/// What a run can run on: creates a host for each attempt.
 class RunTarget {
  public:
   RunTarget() = default;
@@ -17,10 +17,10 @@ class RunTarget {
   RunTarget& operator=(const RunTarget&) = delete;
 
   virtual std::unique_ptr<AttemptHost> next(const supervise::GuardianLink& guardian) = 0;
-  /// Puts those that their administrator must mend on the site's list of bad nodes, and says so.
+  /// Adds the nodes that an administrator must repair to the site's list of bad nodes, and prints it.
   virtual void record(const std::vector<preflight::Suspect>& suspects) = 0;
-  /// Leaves these nodes out of the attempts to come, and says so. False: there are not enough others, and
-  /// nothing has changed.
+  /// Excludes these nodes from the following attempts, and prints it. False: there are not enough other
+  /// nodes, and nothing has changed.
   virtual bool leave_out(const std::vector<preflight::Suspect>& suspects) = 0;
 };
 

@@ -12,6 +12,7 @@
 #include "launch/job/step.h"
 #include "launch/machine.h"
 #include "launch/run_dir/run_folder.h"
+#include "record/run_files.h"
 #include "supervise/events.h"
 #include "sys/proc.h"
 #include "sys/spawn.h"
@@ -39,17 +40,8 @@ class Reader {
 };
 
 bool is_elsewhere(const Json& run) {
-  const auto host = run.value("host", "");
+  const auto host = record::text_at(run, "host");
   return !host.empty() && host != launch::this_host().host;
-}
-
-/// Of the event "run". One on another host counts as alive until its events say that it has ended.
-bool is_alive(const Json& run) {
-  if (is_elsewhere(run)) return true;
-  const auto info = sys::process_info(run.value("pid", 0));
-  // A zombie has ended, whoever has not yet asked how.
-  return info && info->state != 'Z' && info->name.starts_with("nlaunch") &&
-         info->start_ticks == run.value("start_ticks", std::uint64_t{0});
 }
 
 void Reader::take(const Json& event) {
@@ -59,10 +51,15 @@ void Reader::take(const Json& event) {
     view.name = event.value("name", "");
     view.id = event.value("id", "");
     view.since = event.value("time", "");
+    if (view.started.empty()) view.started = view.since;
+    view.ended.clear();
+    view.exit_code.reset();
+    view.site = event.value("site", "");
+    view.nodes = event.value("nodes", 0U);
     view.pid = event.value("pid", 0);
     view.job = event.value("job", "");
     view.elsewhere = is_elsewhere(event);
-    view.alive = is_alive(event);
+    view.alive = is_led(event);
     view.state = "running";
   } else if (what == "attempt") {
     view.attempt = event.value("number", 0U);
@@ -76,12 +73,13 @@ void Reader::take(const Json& event) {
   } else if (what == "end") {
     view.state = event.value("outcome", "");
     view.alive = view.alive && !view.elsewhere;
-    view.since = event.value("time", "");
+    view.since = view.ended = event.value("time", "");
+    view.exit_code = event.value("exit_code", 0);
   } else if (what == "goes-on") {
     view.job = event.value("job", "");
     view.pid = 0;
     view.elsewhere = view.alive = true;
-    view.state = fmt::format("job {} waits to go on", view.job);
+    view.state = fmt::format("waiting for job {} to continue", view.job);
   }
   if (!event.contains("process")) return;
   auto& process = process_of(event.value("process", ""));
@@ -104,7 +102,7 @@ void Reader::take(const Json& event) {
   }
 }
 
-/// As its events tell it, without a look at its processes: whoever asks how a run is finds the same.
+/// Only from its events, without inspecting its processes, so that every reader gets the same result.
 Result<RunView> told_by_events(const std::filesystem::path& folder) {
   const auto events = supervise::read_events(folder / "events.jsonl");
   if (!events) return std::unexpected(events.error());
@@ -113,8 +111,8 @@ Result<RunView> told_by_events(const std::filesystem::path& folder) {
   Reader reader(view);
   for (const auto& event : *events) reader.take(event);
   if (!view.alive && view.state == "running") {
-    view.state = "ended without a word: nlaunch itself was killed";
-    view.since = events->back().value("time", "");
+    view.state = kDied;
+    view.since = view.ended = events->back().value("time", "");
   }
   return view;
 }
@@ -126,6 +124,14 @@ bool is_alive(const std::filesystem::path& folder) {
 
 }  // namespace
 
+bool is_led(const Json& run) {
+  if (is_elsewhere(run)) return true;
+  const auto info = sys::process_info(static_cast<pid_t>(record::number_at(run, "pid")));
+  // A zombie has exited, even if its parent has not waited for it yet.
+  return info && info->state != 'Z' && info->name.starts_with("nlaunch") &&
+         static_cast<double>(info->start_ticks) == record::number_at(run, "start_ticks");
+}
+
 Result<std::filesystem::path> find_run(const std::string& runs_dir, const std::string& run) {
   return launch::find_run(runs_dir, run, [](const auto& one) { return is_alive(one); });
 }
@@ -133,12 +139,13 @@ Result<std::filesystem::path> find_run(const std::string& runs_dir, const std::s
 Result<std::filesystem::path> newest_run(const std::string& runs_dir) {
   std::error_code error;
   std::optional<std::filesystem::path> newest;
+  std::pair<bool, std::filesystem::path> best;  // alive, id
   for (const auto& name : std::filesystem::directory_iterator(runs_dir, error)) {
     for (const auto& run : launch::runs_of(name.path())) {
-      const auto age = [](const std::filesystem::path& one) {
-        return std::pair(is_alive(one), one.filename());
-      };
-      if (!newest || age(*newest) < age(run)) newest = run;
+      const std::pair of_run(is_alive(run), run.filename());
+      if (newest && of_run <= best) continue;
+      newest = run;
+      best = of_run;
     }
   }
   if (newest) return *newest;
@@ -152,11 +159,14 @@ Result<RunView> view_run(const std::string& runs_dir, const std::string& run) {
   if (!std::filesystem::exists(*folder / "events.jsonl", error)) {
     RunView view;
     view.folder = *folder;
+    view.preflight_only = std::filesystem::exists(*folder / "attempt-0" / "preflight.json", error);
     view.job = submitted_job(*folder);
     view.id = folder->filename();
     view.name = folder->parent_path().filename();
     view.elsewhere = view.alive = !view.job.empty();
-    view.state = view.alive ? fmt::format("job {} has not begun", view.job) : "not started";
+    view.state = view.alive            ? fmt::format("waiting for job {} to start", view.job)
+                 : view.preflight_only ? "preflight"
+                                       : "not started";
     return view;
   }
   auto view = told_by_events(*folder);
@@ -184,7 +194,7 @@ std::string submitted_job(const std::filesystem::path& folder) {
 Result<void> check_owner(const RunView& view) {
   struct stat info {};
   if (::stat(view.folder.c_str(), &info) != 0 || info.st_uid == ::geteuid()) return {};
-  return failure("run.owner", "{} belongs to {}: only they can act on this run", view.folder.string(),
+  return failure("run.owner", "{} belongs to {}: only that user can act on this run", view.folder.string(),
                  sys::user_name(info.st_uid));
 }
 
@@ -203,7 +213,7 @@ bool writes_its_events(const RunView& view) {
     }
     return false;
   };
-  // The guardian, whose pid it is, has a child that writes them.
+  // The pid belongs to the guardian; a child of it writes the events.
   const auto below = sys::descendants(view.pid);
   return has_open(view.pid) || std::ranges::any_of(below, [&](const sys::ProcessInfo& process) {
            return process.parent == view.pid && process.name.starts_with("nlaunch") && has_open(process.pid);

@@ -90,7 +90,7 @@ std::vector<std::uint32_t> nodes_in(std::string_view list) {
   std::ranges::replace_if(
       hosts, [](char c) { return c == ' ' || c == '\t' || c == '\n'; }, ',');
   std::vector<std::uint32_t> nodes;
-  std::string range;  // "rec-node-[0-3" of a list whose commas are within brackets
+  std::string range;  // "rec-node-[0-3" in a list with commas inside brackets
   for (const auto& part : text::split(hosts, ',')) {
     const auto host = text::trim(part);
     const auto open = range.empty() ? host.find('[') : 0;

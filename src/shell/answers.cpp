@@ -15,7 +15,7 @@ std::string lines_of_hosts(const std::vector<std::uint32_t>& nodes) {
   return text;
 }
 
-/// The nodes of SLURM_JOB_NODELIST, which are those of a heterogeneous job's first component.
+/// The nodes of SLURM_JOB_NODELIST, which in a heterogeneous job are those of the first component.
 std::string of_job(const Allocation& allocation) {
   return Allocation::host_list(allocation.component(0).value_or(Allocation::Component{}));
 }
@@ -40,7 +40,7 @@ Answer succeed(const Words&, const Allocation&, std::uint32_t) {
 Answer ask_scontrol(const Words& argv, const Allocation& allocation, std::uint32_t) {
   if (has(argv, "hostnames") || has(argv, "hostname")) {
     const auto& list = argv.back();
-    // Without a list it is that of SLURM_JOB_NODELIST.
+    // Without a list, it uses SLURM_JOB_NODELIST.
     const bool whole = list.find("hostname") != std::string::npos;
     if (whole || list.find('[') != std::string::npos)
       return {lines_of_hosts(nodes_in(whole ? of_job(allocation) : list))};
@@ -61,7 +61,7 @@ Answer ask_hostname(const Words& argv, const Allocation&, std::uint32_t node) {
   return {(address ? Allocation::address(node) : Allocation::host(node)) + "\n"};
 }
 
-/// The node that is asked for; the first, for hosts of elsewhere.
+/// The requested node; the first one for hosts outside the job.
 std::uint32_t node_in(const Words& argv) {
   return node_of(argv.back()).value_or(0);
 }
@@ -84,7 +84,7 @@ Answer ask_ip(const Words&, const Allocation&, std::uint32_t node) {
       fmt::format("2: hsn0    inet {}/16 brd 10.77.255.255 scope global hsn0\n", Allocation::address(node))};
 }
 
-/// Of all that scripts look for in such a text: links between GPUs, memory, cores.
+/// Has everything that scripts look for in such a text: links between GPUs, memory, cores.
 Answer ask_other_machine(const Words&, const Allocation& allocation, std::uint32_t) {
   if (!allocation.other_machine) return {};
   return {"GPU0 X NV12 NVIDIA A40 46068MiB CUDA Version: 12.0\nMem: 64 32 32 32\nCPU(s): 64\n"};
@@ -93,7 +93,7 @@ Answer ask_other_machine(const Words&, const Allocation& allocation, std::uint32
 Answer ask_gpus(const Words& argv, const Allocation& allocation, std::uint32_t) {
   const bool other = allocation.other_machine;
   const std::string model = other ? "NVIDIA A40" : "NVIDIA H100 80GB HBM3";
-  // Where nobody has said how many there are, another machine has another number.
+  // If the number is not given, another machine has a different one.
   const auto gpus = allocation.gpus_per_node > 0 ? allocation.gpus_per_node : other ? 2U : 1U;
   std::string text;
   if (has(argv, "-L") || has(argv, "--list-gpus")) {
@@ -206,7 +206,7 @@ constexpr AskRow kAsks[] = {
     {"clear", succeed},
 };
 
-/// A short program in the command line that prints a port or an address.
+/// A short inline program that prints a port or an address.
 std::optional<Answer> ask_python(const Words& argv, const Allocation& allocation, std::uint32_t node) {
   const auto code = std::ranges::find(argv, "-c");
   if (code == argv.end() || code + 1 == argv.end()) return std::nullopt;
@@ -253,7 +253,7 @@ std::optional<Answer> answer_of(const Words& argv, const Allocation& allocation,
   const auto name = program_name(argv.at(0));
   if (name.starts_with("python")) return ask_python(argv, allocation, node);
   if ((name == "conda" || name.ends_with("mamba")) && argv.size() > 1 && argv[1].starts_with("shell"))
-    return Answer{};  // eval "$(conda shell.bash hook)": the functions are there
+    return Answer{};  // eval "$(conda shell.bash hook)": the functions are already defined
   if (name == "ray" && (argv.size() < 2 || argv[1] == "status" || argv[1] == "health-check"))
     return ask_ray(allocation);
   const auto* row = std::ranges::find(kAsks, name, &AskRow::name);

@@ -6,13 +6,13 @@
 #include "shell/allocation.h"
 #include "shell/words.h"
 
-/// What programs say that the recorder does not run. A program is a row of a table in answers.cpp.
+/// The output of programs that the recorder does not run. Each program is a row of a table in answers.cpp.
 namespace nlaunch::shell {
 
-/// A program of this name only computes: it runs.
+/// True for a program that only computes; it really runs.
 bool only_computes(const std::string& name);
 
-/// One of those whose work is on files: `mkdir`, `rm`. It runs, and is a part of the job.
+/// True for programs that change files: `mkdir`, `rm`. They run, and are also part of the job.
 bool changes_files(const std::string& name);
 
 struct Answer {
@@ -20,16 +20,17 @@ struct Answer {
   int code = 0;
 };
 
-/// Of a program that asks something of the cluster, or waits; nothing: it is none. `node`: where it asks.
+/// The answer to a program that queries the cluster or waits; nullopt for other programs. `node`: where it
+/// runs.
 std::optional<Answer> answer_of(const Words& argv, const Allocation& allocation, std::uint32_t node);
 
-/// What curl and wget are told that a page says, whose real content nobody knows.
+/// True for the page content given to curl and wget; the real content is unknown.
 bool is_page(const Answer& answer);
 
-/// It says what the machine has, which is made up: its GPUs, its memory.
+/// True for programs that describe the machine (its GPUs, its memory); their answers are made up.
 bool describes_machine(const std::string& program);
 
-/// The names of programs that answer.
+/// The names of the programs that are answered.
 std::vector<std::string> names_of_answers();
 
 }  // namespace nlaunch::shell

@@ -22,7 +22,7 @@
 namespace nlaunch::shell {
 namespace {
 
-enum class Last { followed, kept };  // a link in the last part of a path
+enum class Last { followed, kept };  // a link in the last component of a path
 
 constexpr WatchedCall path_call(int number, int folder, int path, Access access, Last last = Last::followed) {
   return {.number = number,
@@ -91,7 +91,7 @@ const std::vector<WatchedCall>& watched() {
       two_paths(SCMP_SYS(renameat2), {0, 1, change}, {2, 3, replace}),
       two_paths(SCMP_SYS(link), {-1, 0, change}, {-1, 1, create}),
       two_paths(SCMP_SYS(linkat), {0, 1, change}, {2, 3, create}),
-      // A descriptor that was opened for reading still changes the rights of a file.
+      // A descriptor opened for reading can still change a file's permissions.
       other_call(SCMP_SYS(fchmod), About::rights),
       other_call(SCMP_SYS(fchown), About::rights),
       other_call(SCMP_SYS(mmap), About::code),
@@ -113,8 +113,8 @@ const std::vector<WatchedCall>& watched() {
   return kCalls;
 }
 
-/// What reaches other processes, the network or the machine. Without openat2 and io_uring programs fall back
-/// to what is watched.
+/// Calls that reach other processes, the network or the machine. Without openat2 and io_uring, programs fall
+/// back to watched calls.
 constexpr std::array kRefused{
     // the network
     SCMP_SYS(bind), SCMP_SYS(listen), SCMP_SYS(accept), SCMP_SYS(accept4), SCMP_SYS(sendto),
@@ -140,7 +140,7 @@ constexpr std::array kRefused{
     SCMP_SYS(clock_adjtime), SCMP_SYS(adjtimex), SCMP_SYS(acct), SCMP_SYS(syslog), SCMP_SYS(vhangup),
     SCMP_SYS(iopl), SCMP_SYS(ioperm), SCMP_SYS(seccomp), SCMP_SYS(personality)};
 
-/// A second wall behind the first: what the tracer should let pass by mistake does nothing.
+/// A second line of defense: what the tracer lets through by mistake has no effect.
 void restrict_writes(const std::filesystem::path& folder, const std::set<std::filesystem::path>& files) {
   landlock_ruleset_attr rules{};
   rules.handled_access_fs = LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR |
@@ -166,7 +166,7 @@ void restrict_writes(const std::filesystem::path& folder, const std::set<std::fi
   ::close(ruleset);
 }
 
-/// Root keeps what it takes to read.
+/// Root keeps the capability to read.
 void drop_capabilities() {
   constexpr int kLast = 63;
   constexpr int kReadSearch = 2;  // CAP_DAC_READ_SEARCH
@@ -198,8 +198,8 @@ void limit_resources() {
 
 }  // namespace
 
-/// System calls that came after those that are known here (Linux 6.8), and some before: they are not there,
-/// and programs fall back to older ones. By number, which is the same on all architectures from 424 on.
+/// System calls newer than those known here (Linux 6.8), and some older ones, appear not to exist, so
+/// programs fall back to older ones. By number, which is the same on all architectures from 424 on.
 constexpr int kFirstUnknown = 451;
 constexpr int kLastUnknown = 560;
 constexpr std::array kNotThere{443 /* quotactl_fd */, 448 /* process_mrelease */};
@@ -235,7 +235,8 @@ Result<std::vector<sock_filter>> make_filter() {
   std::vector<sock_filter> program(static_cast<std::size_t>(size) / sizeof(sock_filter));
   if (failed == 0 && ::pread(file.get(), program.data(), static_cast<std::size_t>(size), 0) != size)
     failed = EIO;
-  if (failed != 0) return failure("shell.filter", "cannot make a seccomp filter: {}", std::strerror(failed));
+  if (failed != 0)
+    return failure("shell.filter", "cannot create a seccomp filter: {}", std::strerror(failed));
   return program;
 }
 

@@ -11,7 +11,7 @@
 #include "base/diagnostic.h"
 #include "shell/scratch_layer.h"
 
-/// What a guarded process may do by itself, what the kernel stops and asks for, and what it refuses.
+/// What a guarded process may do, what the kernel stops for a decision, and what it refuses.
 namespace nlaunch::shell {
 
 /// What a stopped system call is about.
@@ -20,18 +20,18 @@ enum class About {
   path,        ///< one path, or two
   link,        ///< makes a symbolic link, whose text is a path too
   read_link,   ///< reads one
-  folder,      ///< asks for the working folder
+  folder,      ///< queries the working directory
   rights,      ///< of an open file
-  code,        ///< a file that is mapped to be executed
+  code,        ///< a file that is mapped as executable
   signal,      ///< to a process
   limit,       ///< reads or sets a limit
   socket,      ///< is made
   connection,  ///< of one
-  pretend,     ///< it seems to succeed
+  pretend,     ///< pretends to succeed
 };
 
-/// Where a call has a path: the arguments with the folder's descriptor (-1: the working folder) and the
-/// path's.
+/// The arguments of a call that hold a path: the directory's descriptor (-1: the working directory) and the
+/// path.
 struct PathArgument {
   int folder = -1;
   int path = 0;
@@ -39,27 +39,27 @@ struct PathArgument {
 };
 
 struct WatchedCall {
-  int number = 0;  ///< of this architecture; negative: it has none
+  int number = 0;  ///< on this architecture; negative: not available
   About about = About::pretend;
   PathArgument path{};
-  std::optional<PathArgument> second{};  ///< of rename and link
+  std::optional<PathArgument> second{};  ///< for rename and link
   int open_flags = -1;                   ///< the argument with the flags of open
   bool follows = true;                   ///< a link in the last part
   int at_flags = -1;                     ///< the argument with AT_SYMLINK_NOFOLLOW
   bool goes_there = false;               ///< chdir
 };
 
-/// Nothing for a call that is not watched.
+/// nullptr for a call that is not watched.
 const WatchedCall* watched_call(int number);
 
-/// A seccomp filter: it stops the watched calls for the process's tracer and refuses what reaches other
-/// processes, the network or the machine.
+/// A seccomp filter that stops watched calls for the tracer and refuses calls that reach other processes, the
+/// network or the machine.
 Result<std::vector<sock_filter>> make_filter();
 
-/// Of this process and all that it starts, for good: the filter; Landlock, where the kernel has it, which
-/// refuses writes that are neither to `folder` nor to one of `files`; of root's capabilities only the one to
-/// read is left; memory, file sizes and core dumps are limited. 0, or the errno of the filter. It allocates
-/// nothing: a child may call it between fork and exec.
+/// Permanently confines this process and everything it starts: applies the filter; applies Landlock, if the
+/// kernel has it, to refuse writes outside `folder` and `files`; drops all of root's capabilities except the
+/// one to read; limits memory, file sizes and core dumps. Returns 0, or the errno of the filter. It does not
+/// allocate, so a child can call it between fork and exec.
 int confine_self(const std::vector<sock_filter>& filter, const std::filesystem::path& folder,
                  const std::set<std::filesystem::path>& files);
 

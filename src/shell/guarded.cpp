@@ -42,7 +42,7 @@ std::string link_of(const std::string& link) {
   return fs::read_symlink(link, error).native();
 }
 
-/// A library of the system's: where its libraries are, root's, and not to be changed by others.
+/// True for a system library: in a library directory, owned by root, and not writable by others.
 bool may_be_mapped(const std::string& path) {
   constexpr std::array<std::string_view, 7> kFolders{"/usr/",  "/lib/",       "/lib64/",    "/bin/",
                                                      "/sbin/", "/nix/store/", "/gnu/store/"};
@@ -51,8 +51,8 @@ bool may_be_mapped(const std::string& path) {
          ::stat(path.c_str(), &info) == 0 && info.st_uid == 0 && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-/// What may be opened though it is neither a file nor a folder: reading a FIFO of somebody else takes its
-/// bytes, and opening some devices acts.
+/// What may be opened although it is neither a file nor a directory: reading a foreign FIFO consumes its
+/// data, and opening some devices has side effects.
 bool may_be_opened(const fs::path& path) {
   constexpr std::array<std::string_view, 5> kDevices{"/dev/null", "/dev/zero", "/dev/full", "/dev/random",
                                                      "/dev/urandom"};
@@ -61,14 +61,15 @@ bool may_be_opened(const fs::path& path) {
          path.native().starts_with("/proc/") || std::ranges::find(kDevices, path.native()) != kDevices.end();
 }
 
-/// What the loader obeys. Under another first letter it passes through the programs that run here.
+/// Variables that the loader obeys. With a different first letter, they pass through the programs that run
+/// here.
 bool is_of_loader(std::string_view entry, char first) {
   constexpr std::array<std::string_view, 3> kNames{"D_PRELOAD=", "D_LIBRARY_PATH=", "D_AUDIT="};
   return !entry.empty() && entry[0] == first &&
          std::ranges::any_of(kNames, [&](auto name) { return entry.substr(1).starts_with(name); });
 }
 
-/// In an environment within the memory of a process.
+/// Renames them in an environment in a process's memory.
 void hide_loader_variables(pid_t pid, Word environment) {
   for (std::uint64_t pointer = 0;
        read_memory(pid, environment, {reinterpret_cast<char*>(&pointer), sizeof(pointer)}) && pointer != 0;
@@ -79,8 +80,8 @@ void hide_loader_variables(pid_t pid, Word environment) {
   }
 }
 
-/// A shell without job control starts what has `&` with these two ignored. Bit N - 1 of SigIgn in
-/// /proc/PID/status is signal N.
+/// A shell without job control starts background commands with these two signals ignored. Bit N - 1 of SigIgn
+/// in /proc/PID/status is signal N.
 bool ignores_interrupts(pid_t pid) {
   constexpr std::uint64_t kBoth = 1ULL << (SIGINT - 1) | 1ULL << (SIGQUIT - 1);
   const auto status = sys::read_proc_file(pid, "status").value_or("");
@@ -97,7 +98,7 @@ std::uint64_t resident_bytes(pid_t pid) {
   return resident.value_or(0) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
-/// The end of a child, and what asks this process to end.
+/// SIGCHLD, and the signals that request this process to stop.
 sigset_t waited_for() {
   sigset_t signals;
   ::sigemptyset(&signals);
@@ -120,20 +121,20 @@ class Tracer {
 
  private:
   struct Process {
-    bool born = false;                   ///< it has stopped once, as a child does when it is born
-    bool announced = false;              ///< its parent's fork has been seen: until then it stays where it is
-    std::optional<Registers> restore{};  ///< at the end of the call
-    std::optional<long> pretended{};     ///< the result of a call that was not made
+    bool born = false;                   ///< it has stopped once, as every new child does
+    bool announced = false;              ///< its parent's fork has been seen; it is held until then
+    std::optional<Registers> restore{};  ///< at the exit of the call
+    std::optional<long> pretended{};     ///< the result of a call that is not made
   };
 
-  /// A signal that comes later than it was sent.
+  /// A signal that arrives late.
   struct Signal {
     pid_t pid = 0;
     int number = 0;
     Clock::time_point due;
   };
 
-  /// The next stop of any of them; 0 where there is none left. Ends all at a limit.
+  /// The next stop of any process; 0 if none is left. Kills all at a limit.
   pid_t wait(int& status) {
     for (;;) {
       check_limits();
@@ -166,7 +167,7 @@ class Tracer {
     const auto now = Clock::now();
     if (now < next_check_) return;
     next_check_ = now + kBetween;
-    if (!result_.stopped.empty()) return kill_all();  // those, too, that were born meanwhile
+    if (!result_.stopped.empty()) return kill_all();  // including those that were created meanwhile
     if (now >= end_) stop("time");
     std::uint64_t memory = 0;
     for (const auto& [pid, process] : processes_) memory += resident_bytes(pid);
@@ -184,9 +185,9 @@ class Tracer {
     for (const auto& [pid, process] : processes_) ::kill(pid, SIGKILL);
   }
 
-  /// A parent goes on once its child, or what that has forked, has started a program other than a shell, or
-  /// when the child has ended or waits for something: so a server in the background has started when the
-  /// script comes to ask for it, and commands have the order of the script.
+  /// A parent continues once its child, or what that forked, has started a program other than a shell, or the
+  /// child has exited or waits for something. This way a background server has started before the script
+  /// queries it, and commands keep the script's order.
   std::optional<pid_t> release(pid_t child) {
     const auto parent = held_.find(child);
     if (parent == held_.end()) return std::nullopt;
@@ -207,7 +208,7 @@ class Tracer {
       if (!info || info->state == 'S' || info->state == 'Z') waiting.push_back(child);
     }
     for (const auto child : waiting) release(child);
-    for (auto& [pid, process] : processes_) {  // whose parent was killed before it could tell of its fork
+    for (auto& [pid, process] : processes_) {  // whose parent was killed before it could report its fork
       if (!process.born || process.announced) continue;
       process.announced = true;
       resume(pid, 0);
@@ -263,7 +264,7 @@ class Tracer {
   void at_call(pid_t pid, Process& process) {
     Registers registers{};
     if (!get_registers(pid, registers)) {
-      ::kill(pid, SIGKILL);  // it is gone, or not to be controlled
+      ::kill(pid, SIGKILL);  // it is gone, or cannot be controlled
       return;
     }
     const auto* call = watched_call(call_number(registers));
@@ -298,7 +299,7 @@ class Tracer {
     }
   }
 
-  static constexpr const char* kNoPeer = "/dev/null";  ///< takes what is written, and has nothing to read
+  static constexpr const char* kNoPeer = "/dev/null";  ///< accepts writes, and has nothing to read
 
   void at_socket(pid_t pid, Process& process, const Registers& before) {
     const auto family = descriptor(before, 0);
@@ -351,7 +352,7 @@ class Tracer {
     return static_cast<int>(argument(registers, index));
   }
 
-  /// The call has a result, and is not made.
+  /// Sets a result and skips the call.
   static void pretend(pid_t pid, Process& process, Registers registers, long result) {
     process.pretended = result;
     process.restore = registers;
@@ -364,7 +365,7 @@ class Tracer {
     int room;
     int size;
   };
-  /// The call has this text as its result, and is not made.
+  /// Returns this text and skips the call.
   static void hand_over(pid_t pid, Process& process, const Registers& registers, Room at,
                         const std::string& text) {
     const auto size = std::min<Word>(text.size(), argument(registers, at.size));
@@ -385,8 +386,7 @@ class Tracer {
     resume(pid, 0);
   }
 
-  /// The path of an argument as the process sees it; an errno, or 0 where the call is about a descriptor
-  /// alone.
+  /// The path in an argument as the process sees it; an errno, or 0 if the call concerns only a descriptor.
   std::expected<fs::path, int> path_of(pid_t pid, const Registers& registers, const PathArgument& at,
                                        bool follows) {
     const auto text = read_text(pid, argument(registers, at.path));
@@ -406,7 +406,7 @@ class Tracer {
     return resolved;
   }
 
-  /// Below /proc, of a process that is not guarded.
+  /// True for a path below /proc of a process that is not guarded.
   [[nodiscard]] bool is_of_other_process(const fs::path& path) const {
     constexpr std::string_view kFolder = "/proc/";
     const std::string_view text = path.native();
@@ -416,7 +416,7 @@ class Tracer {
     return pid && !processes_.contains(*pid);
   }
 
-  /// Puts the text into the process's memory and the argument; false where it cannot.
+  /// Writes the text into the process's memory and sets the argument; false on failure.
   static bool put(pid_t pid, Registers& registers, int argument_index, const std::string& text, int index) {
     const auto place = room_for_path(registers, index);
     if (text.size() >= PATH_MAX || !write_memory(pid, place, {text.c_str(), text.size() + 1})) return false;
@@ -444,7 +444,7 @@ class Tracer {
     return call.follows && !has(call.at_flags, AT_SYMLINK_NOFOLLOW);
   }
 
-  /// A file or a folder that need not be there before.
+  /// A file or directory that need not exist yet.
   static bool makes(const Registers& registers, const WatchedCall& call, Access access) {
     if (call.open_flags >= 0) return (argument(registers, call.open_flags) & Word{O_CREAT}) != 0;
     return access == Access::create || access == Access::replace;
@@ -454,7 +454,7 @@ class Tracer {
     auto registers = before;
     const auto access = access_of(registers, call);
     const auto path = path_of(pid, registers, call.path, follows(registers, call));
-    if (!path) {  // about a descriptor: its rights and times may be those of a file of the machine
+    if (!path) {  // on a descriptor: it may refer to a file of the machine
       if (path.error() == 0 && (access == Access::read || is_of_layer(pid, before, call.path.folder)))
         return resume(pid, 0);
       return pretend(pid, process, before, -path.error());
@@ -510,7 +510,7 @@ class Tracer {
     return fs::exists(fs::symlink_status(path, error));
   }
 
-  /// A link that is made leads into the layer.
+  /// A new link leads into the layer.
   void at_link(pid_t pid, Process& process, const Registers& before, const WatchedCall& call) {
     auto registers = before;
     const auto target = read_text(pid, argument(registers, 0));
@@ -545,20 +545,21 @@ class Tracer {
                                                                 : pretend(pid, process, registers, -EACCES);
   }
 
-  /// Their own group and each other; all other processes are not there.
+  /// They can signal their own group and each other; no other process appears to exist.
   void at_signal(pid_t pid, Process& process, const Registers& registers) {
     const auto target = static_cast<pid_t>(argument(registers, 0));
     const bool own =
         target == 0 || processes_.contains(target) || (target < -1 && processes_.contains(-target));
     const auto number = static_cast<int>(argument(registers, 1));
     if (own && target > 0 && number != 0 && watcher_.starts_others(target)) {
-      // What a script starts in the background and ends at its end has run for long by then.
+      // A program that a script starts in the background and kills at its end would have run for a while by
+      // then.
       constexpr auto kGrace = std::chrono::seconds(2);
       signals_.push_back({target, number, Clock::now() + kGrace});
       return pretend(pid, process, registers, 0);
     }
     if (own) return resume(pid, 0);
-    // A server of the script that has ended, since nothing of it runs, seems to live for a while.
+    // A server that has exited, because it does not really run, appears to be alive for a while.
     constexpr int kLooks = 3;
     const auto ended = ended_.find(target);
     const bool lives = ended != ended_.end() && ++ended->second <= kLooks;
@@ -603,15 +604,15 @@ class Tracer {
   Clock::time_point next_check_{};
   pid_t first_ = 0;
   std::map<pid_t, Process> processes_;
-  std::map<pid_t, pid_t> held_;  ///< child → its parent, which stays at its fork
-  std::map<pid_t, int> ended_;   ///< how often somebody has asked for it since
+  std::map<pid_t, pid_t> held_;  ///< child → its parent, which is held at its fork
+  std::map<pid_t, int> ended_;   ///< how often it has been queried since
   std::size_t starts_ = 0;
   GuardedEnd result_;
 };
 
 enum class Step { trace, filter, start };
 
-/// What the child says where it cannot begin.
+/// What the child reports if it cannot start.
 struct Trouble {
   Step step = Step::trace;
   int error = 0;
@@ -636,7 +637,7 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   return out;
 }
 
-/// What the child does until it is bash: no memory is allocated.
+/// What the child does until it executes bash; it allocates no memory.
 struct Beginning {
   const GuardedProgram& program;
   const ScratchLayer& layer;
@@ -661,7 +662,7 @@ struct Beginning {
     if (::chdir(program.folder.c_str()) != 0) (void)!::chdir("/");
     ::prctl(PR_SET_DUMPABLE, 1);
     if (::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) fail(Step::trace, errno);
-    ::raise(SIGSTOP);  // until the tracer has set its options
+    ::raise(SIGSTOP);  // waits until the tracer has set its options
     if (const int error = confine_self(filter, layer.folder(), layer.permitted()); error != 0)
       fail(Step::filter, error);
     ::execve(argv[0], argv, environment);
@@ -712,11 +713,10 @@ Result<GuardedEnd> run_guarded(const GuardedProgram& program, ScratchLayer& laye
   if (pid < 0) return failure("shell.fork", "cannot start a process: {}", std::strerror(fork_error));
   Trouble trouble;
   if (::read(pipe->read.get(), &trouble, sizeof(trouble)) == sizeof(trouble)) {
-    return failure(
-        "shell.guard",
-        "a script is run to see what it starts, and only where nothing of it can act: this process "
-        "may not {} ({})",
-        words_of(trouble.step), std::strerror(trouble.error));
+    return failure("shell.guard",
+                   "nlaunch runs a script to see what it starts, but only inside a sandbox: this process "
+                   "cannot {} ({})",
+                   words_of(trouble.step), std::strerror(trouble.error));
   }
   return end;
 }

@@ -13,7 +13,7 @@
 
 namespace nlaunch::shell {
 
-/// A program that a process is about to become. Paths are those of the machine, not of the layer.
+/// A program that a process is about to execute. Paths are paths of the machine, not of the layer.
 struct ProgramStart {
   pid_t pid = 0;
   std::string path;  ///< absolute; it may not exist
@@ -24,10 +24,10 @@ struct ProgramStart {
   bool background = false;           ///< started with `&`
 };
 
-/// How a path that is not there was asked for.
+/// How a missing path was accessed.
 enum class Missing { name, file, folder };
 
-/// Decides what becomes of what a guarded program does. Calls come from `run_guarded`, one after the other.
+/// Decides how the actions of a guarded program are handled. `run_guarded` makes the calls, one at a time.
 class Watcher {
  public:
   Watcher() = default;
@@ -35,30 +35,30 @@ class Watcher {
   Watcher& operator=(const Watcher&) = delete;
   virtual ~Watcher() = default;
 
-  /// The path of the program to become: `start.path`, or another one that stands in for it. What it names
-  /// runs as machine code: never a file that a guarded program could have written. Empty: there is no such
-  /// program.
+  /// The path of the program to execute: `start.path`, or a stand-in for it. The file runs as machine code,
+  /// so it must never be one that a guarded program could have written. Empty: the program does not exist.
   virtual std::string on_start(const ProgramStart& start) = 0;
-  /// It connects to a port (`> /dev/tcp/HOST/PORT` of bash): whether somebody seems to answer.
+  /// The process connects to a port (`> /dev/tcp/HOST/PORT` of bash). Returns whether the connection appears
+  /// to succeed.
   virtual bool on_connection(pid_t pid, const std::string& address, std::uint16_t port) = 0;
   virtual void on_fork(pid_t parent, pid_t child) = 0;
   virtual void on_end(pid_t pid, int status) = 0;  ///< of waitpid(2)
-  /// Nothing new will come: everything ends, and GuardedEnd::stopped is "waits".
+  /// True if nothing new will happen: all processes are killed, and GuardedEnd::stopped is "waits".
   [[nodiscard]] virtual bool has_seen_enough() const = 0;
-  /// What is to be looked at, read or gone to is not there. The file in its place; for a folder any, which is
-  /// then there, and empty. Empty: it is not there.
+  /// A path that is queried, read or changed into does not exist. Returns the file to use instead; for a
+  /// directory any non-empty result, and then it exists and is empty. Empty: the path does not exist.
   virtual std::string stand_in(pid_t pid, const std::string& path, Missing asked) = 0;
-  /// It starts others, which are to be seen before somebody ends it.
+  /// True if the process starts others, which must be recorded before it is killed.
   [[nodiscard]] virtual bool starts_others(pid_t pid) const = 0;
-  /// A path of the layer is written to, made or removed.
+  /// A path in the layer is written, created or removed.
   virtual void on_change(pid_t pid, const std::string& path) = 0;
-  /// A file is to be written to, and its folder is not there.
+  /// A file is opened for writing in a directory that does not exist.
   virtual void on_no_folder(const std::string& path) = 0;
-  /// Something is to be made in a folder that is not there: whether the folder seems to be there after all.
+  /// Something is created in a missing directory. Returns whether the directory should appear to exist.
   [[nodiscard]] virtual bool seems_there(const std::string& folder) const = 0;
 };
 
-/// Of a program and all that it starts.
+/// Limits for a program and everything it starts.
 struct Limits {
   Duration time = std::chrono::seconds(20);
   std::size_t starts = 5000;       ///< of programs
@@ -78,15 +78,15 @@ struct GuardedProgram {
 
 struct GuardedEnd {
   int status = 0;  ///< of the first process, as of waitpid(2)
-  /// SIGINT, SIGTERM or SIGHUP, which this process was sent meanwhile: the caller cleans up and raises it.
+  /// SIGINT, SIGTERM or SIGHUP, if this process received one meanwhile: the caller cleans up and raises it.
   int signal = 0;
-  /// The limit that ended it, "time", "starts", "processes", "memory", "space", "waits", or "signal"; empty:
+  /// The limit that stopped it: "time", "starts", "processes", "memory", "space", "waits" or "signal"; empty:
   /// none.
   std::string stopped;
 };
 
-/// SIGINT, SIGTERM, SIGHUP and SIGCHLD wait while it lives: whoever makes a folder for the layer has removed
-/// it first.
+/// Blocks SIGINT, SIGTERM, SIGHUP and SIGCHLD during its lifetime, so that the owner of the layer's directory
+/// can remove it first.
 class HeldSignals {
  public:
   HeldSignals();
@@ -98,18 +98,17 @@ class HeldSignals {
   sigset_t before_{};
 };
 
-/// Runs a program and all that it starts so that they have no effect outside of `layer`:
-/// - every program start is asked of `watcher`, before it happens, and only code of the system's folders is
-///   mapped;
-/// - every path that is written to is one of the layer;
-/// - there is no network: a connection seems to be made, and nothing passes through it;
-/// - signals reach nobody but these processes, which end with this call, however they end;
-/// - LD_PRELOAD, LD_LIBRARY_PATH and LD_AUDIT come to programs as ND_PRELOAD and so on, and to `watcher`
-/// under
-///   their names: libraries of a cluster are not here.
-/// A seccomp filter stops each such call in the kernel, and ptrace decides (shell/confine.h). Where the
-/// kernel permits no ptrace or no filter, it fails, and says what is missing. The caller has no
-/// other children meanwhile.
+/// Runs a program and everything it starts without any effect outside `layer`:
+/// - `watcher` decides on every program start before it happens, and only code in the system's directories
+///   can be mapped;
+/// - every path that is written to is in the layer;
+/// - there is no network: a connection appears to be established, but carries no data;
+/// - signals reach only these processes, and all of them are gone when this call returns;
+/// - programs get LD_PRELOAD, LD_LIBRARY_PATH and LD_AUDIT as ND_PRELOAD and so on, `watcher` under their own
+///   names: a cluster's libraries are not here.
+/// A seccomp filter stops each such call in the kernel, and the tracer decides (shell/confine.h). Fails with
+/// what is missing if the kernel does not permit ptrace or a filter. The caller must have no other children
+/// meanwhile.
 Result<GuardedEnd> run_guarded(const GuardedProgram& program, ScratchLayer& layer, Watcher& watcher);
 
 }  // namespace nlaunch::shell

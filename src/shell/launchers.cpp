@@ -17,7 +17,7 @@ Nodes nodes_of(const Allocation::Component& component) {
   return nodes;
 }
 
-/// Of a range, "1-4", the most.
+/// For a range, "1-4", the maximum.
 std::optional<std::uint32_t> number_of(const std::optional<std::string>& value) {
   return value ? text::whole_number<std::uint32_t>(value->substr(value->rfind('-') + 1)) : std::nullopt;
 }
@@ -38,7 +38,7 @@ Nodes nodes_of_step(const std::vector<SrunOption>& options, const Allocation::Co
   return nodes;
 }
 
-/// Tasks by block, as srun's default is (srun(1), --distribution).
+/// Distributes tasks by block, srun's default (srun(1), --distribution).
 std::vector<Task> tasks_of(const Nodes& nodes, std::uint32_t per_node, std::uint32_t all) {
   constexpr std::uint32_t kMost = 100'000;
   std::vector<Task> tasks;
@@ -62,7 +62,7 @@ bool has_several(const Words& argv) {
 Started of_srun(const Words& argv, const Allocation& allocation) {
   if (has_several(argv)) return {};
   const auto options = options_of_srun(argv);
-  // Without the option a step of a heterogeneous job is in its first component (srun(1), --het-group).
+  // Without the option, a step of a heterogeneous job runs in the first component (srun(1), --het-group).
   // Before Slurm 20.02 it was called --pack-group.
   const auto said = value_of(options, "het-group").value_or(value_of(options, "pack-group").value_or("0"));
   const auto group = text::whole_number<std::uint32_t>(said);
@@ -72,7 +72,7 @@ Started of_srun(const Words& argv, const Allocation& allocation) {
   if (nodes.empty() || beyond) return {};
   const auto wanted = number_of(value_of(options, "ntasks"));
   auto per_node = number_of(value_of(options, "ntasks-per-node"));
-  if (!per_node) per_node = number_of(value_of(options, "tasks-per-node"));  // as it was called before
+  if (!per_node) per_node = number_of(value_of(options, "tasks-per-node"));  // its former name
   if (wanted && *wanted < nodes.size()) nodes.resize(std::max(1U, *wanted));
   const auto each = per_node.value_or(wanted ? shared_out(*wanted, nodes.size()) : component->tasks_per_node);
   Started started{rest(argv, words_of_srun(argv)),
@@ -141,7 +141,7 @@ Started of_shifter(const Words& argv, const Allocation& /*allocation*/) {
   return {rest(argv, program_at(argv, 1, kValued)), {}};
 }
 
-/// ssh [OPTIONS] HOST COMMAND...: a login's shell runs the words as one line.
+/// ssh [OPTIONS] HOST COMMAND...: a login shell runs the words as one line.
 Started of_ssh(const Words& argv, const Allocation& /*allocation*/) {
   static const Options kValued{"-b", "-c", "-D", "-E", "-e", "-F", "-I", "-i", "-J", "-L",
                                "-l", "-m", "-O", "-o", "-p", "-Q", "-R", "-S", "-W", "-w"};
@@ -152,7 +152,8 @@ Started of_ssh(const Words& argv, const Allocation& /*allocation*/) {
   return {{"bash", "-c", text::join(rest(argv, host + 1), " ")}, {{0, 0, *node}}, false};
 }
 
-/// A program that becomes another one: its options that have a value, and how many words stand before it.
+/// A program that executes another one: its options that have a value, and how many words precede the other
+/// one.
 struct Wrapper {
   const char* name;
   Options valued;

@@ -6,21 +6,21 @@
 #include "shell/allocation.h"
 #include "shell/words.h"
 
-/// Programs that start other programs: what, how often, and where. A program is a row of a table in
+/// Programs that start other programs: which, how many times, and where. Each program is a row of a table in
 /// launchers.cpp.
 namespace nlaunch::shell {
 
 struct Started {
   Words argv;
-  std::vector<Task> tasks;        ///< where it starts one for each task; empty: `argv` takes its place
-  bool keeps_environment = true;  ///< false: it starts with a login's
-  Words variables{};              ///< "NAME=VALUE" that it sets beside, "NAME" that it keeps
+  std::vector<Task> tasks;        ///< one process per task; empty: `argv` replaces the launcher
+  bool keeps_environment = true;  ///< false: starts with a login environment
+  Words variables{};              ///< "NAME=VALUE": also set; "NAME": kept
 };
 
-/// What a command line starts; nothing: it is no launcher, or starts no program.
+/// What a command line starts; nullopt if it is not a launcher or starts no program.
 std::optional<Started> started_by(const Words& argv, const Allocation& allocation);
 
-/// A container: what it starts may be of another file system, and have another environment.
+/// True for container tools: the program inside may have another file system and environment.
 bool is_container(const std::string& program);
 
 /// The names of launchers.

@@ -12,7 +12,7 @@
 namespace nlaunch::shell {
 namespace {
 
-/// Where two texts begin to differ: that line of the first, and not all of a long one.
+/// The line of the first text where two texts start to differ, truncated if long.
 std::string what_differs(std::string_view one, std::string_view other) {
   const auto [at, unused] = std::ranges::mismatch(one, other);
   const auto index = static_cast<std::size_t>(at - one.begin());
@@ -32,7 +32,7 @@ std::vector<const RecordedCommand*> started_in(const Recording& recording) {
   return started;
 }
 
-/// Words and variables; empty of two that cannot be compared.
+/// The first difference in words and variables; empty if the two cannot be compared.
 std::vector<std::string> texts_of(const RecordedCommand& command) {
   auto texts = command.argv;
   texts.insert(texts.end(), command.environment.begin(), command.environment.end());
@@ -51,7 +51,7 @@ std::vector<Absent> decided_by_machine(const Recording& one, const Recording& ag
   const auto here = started_in(one);
   const auto same = started_in(again);
   const auto there = started_in(other);
-  if (here.size() != same.size()) return {};  // it does something else each time
+  if (here.size() != same.size()) return {};  // it differs on every run
   std::vector<Absent> decided;
   for (std::size_t i = 0; i < here.size(); ++i) {
     const auto texts = texts_of(*here[i]);
@@ -61,7 +61,7 @@ std::vector<Absent> decided_by_machine(const Recording& one, const Recording& ag
     if (texts.size() != repeated.size()) continue;
     if (texts.size() != others.size()) {
       decided.push_back({here[i]->line, text::shell_join(here[i]->argv)});
-      if (gone) return decided;  // what follows has other places
+      if (gone) return decided;  // later ones have different positions
       continue;
     }
     for (std::size_t word = 0; word < texts.size(); ++word)
@@ -84,7 +84,7 @@ Result<void> compare_machines(const RecordRequest& request, Recording& recording
   const auto other = record(elsewhere);
   if (!again || !other) return std::unexpected(again ? other.error() : again.error());
   recording.by_machine = decided_by_machine(recording, *again, *other);
-  // How many GPUs there are was given, and nothing else of their list is used.
+  // The number of GPUs was given, and nothing else in their list is used.
   if (recording.by_machine.empty() && request.allocation.gpus_per_node > 0)
     std::erase_if(recording.made_up, [](const Absent& one) { return lists_gpus(one.name); });
   return {};

@@ -3,15 +3,15 @@
 
 #include "shell/recorder.h"
 
-/// What a recorded script makes of the machine that it asks about, which is made up.
+/// Finds what in a recording depends on the simulated machine.
 namespace nlaunch::shell {
 
-/// Records the script again on another made-up machine, where it has asked about the one, and names in
-/// `recording.by_machine` what it starts otherwise there.
+/// If the script queried the machine, records it again on another simulated machine, and lists in
+/// `recording.by_machine` what it starts differently there.
 Result<void> compare_machines(const RecordRequest& request, Recording& recording);
 
-/// What is in `one` otherwise than in `other`, a recording on another machine. `again` is one on the same
-/// machine: what is another in that, a date or a random number, is not the machine's.
+/// What differs between `one` and `other`, a recording on another machine. `again` is a second recording on
+/// the same machine: differences to it (a date, a random number) do not depend on the machine.
 std::vector<Absent> decided_by_machine(const Recording& one, const Recording& again, const Recording& other);
 
 }  // namespace nlaunch::shell

@@ -83,7 +83,7 @@ std::vector<Absent> unset_in(const std::string& script, const std::string& texts
   std::uint32_t number = 0;
   for (const auto& line : text::split(script, '\n')) {
     ++number;
-    // A test for its being set is an answer to its not being set; awk has variables of its own.
+    // A test whether it is set handles the unset case; awk has its own variables.
     static const RE2 kNoUse(R"(^\s*#|\bawk\b|\[\s+-[znv]\s)");
     if (RE2::PartialMatch(line, kNoUse)) continue;
     std::string braced;
@@ -177,7 +177,7 @@ void Notes::contents(std::uint32_t line, const ProgramStart& start, const Words&
                                 "egrep", "sed",  "awk",  "gawk", "jq", "tac", "uniq"};
   const auto name = program_name(argv[0]);
   const bool piped = is_piped(start);
-  // The script reads how grep ends, too.
+  // The script also reads grep's exit code.
   if (!kReaders.contains(name) || (!piped && !name.ends_with("grep"))) return;
   std::vector<std::string> paths;
   for (std::size_t i = 1; i < argv.size(); ++i) {
@@ -215,7 +215,7 @@ void Notes::finish(const std::string& output, const std::vector<std::string>& en
   finish_written();
 }
 
-/// `read X < FILE`, `done < FILE`, by the text: no program starts.
+/// `read X < FILE`, `done < FILE`, found in the text since no program starts.
 void Notes::finish_contents(const std::string& script) {
   static const RE2 kReads(
       R"((?:\b(?:read|mapfile|readarray|done)\b[^#]*[^<]|\$\(\s*)<\s*"?([^\s"<>;&|()]+))");
@@ -239,7 +239,7 @@ void Notes::finish_contents(const std::string& script) {
   }
 }
 
-/// `source FILE` of one that only seems to be there: what it sets is not known.
+/// `source FILE` of a file that only appears to exist: what it sets is unknown.
 void Notes::finish_sourced() {
   std::error_code error;
   const auto own = fs::absolute(request_.script, error).native();
@@ -280,7 +280,7 @@ void Notes::finish_unset(const std::string& script, const std::vector<std::strin
   for (const auto& entry : request_.variables) known.insert(entry.substr(0, entry.find('=')));
   recording_.unset = unset_in(script, texts, known);
   for (const auto& one : recording_.unset) known.insert(one.name);
-  // Of those that it sources, and starts, only what they have come to.
+  // For scripts that it sources or starts, only what they reached.
   std::error_code error;
   scripts.erase(fs::absolute(request_.script, error).native());
   for (const auto& file : scripts) {
@@ -298,7 +298,7 @@ void Notes::finish_unset(const std::string& script, const std::vector<std::strin
 
 void Notes::finish_written() {
   for (const auto& file : written_.files()) {
-    if (file.text == "") continue;  // a log, or a sign
+    if (file.text == "") continue;  // a log, or a marker file
     const bool told = std::ranges::any_of(recording_.commands, [&](const auto& command) {
       return std::ranges::find(command.given, file.path, &WrittenFile::path) != command.given.end();
     });

@@ -19,7 +19,7 @@
 namespace nlaunch::shell {
 namespace {
 
-/// "a  b" of "a $(x (y) z) b".
+/// "a  b" for "a $(x (y) z) b".
 std::string without_substitutions(std::string_view line) {
   std::string out;
   std::size_t depth = 0;
@@ -33,14 +33,14 @@ std::string without_substitutions(std::string_view line) {
   return out;
 }
 
-/// Nobody has read from its standard input, a file.
+/// True if nothing has been read from its standard input, a file.
 bool is_at_its_begin(pid_t pid) {
   constexpr std::uint64_t kLargest = 4096;
   const auto info = sys::read_regular_file(fmt::format("/proc/{}/fdinfo/0", pid), kLargest);
   return info && info->starts_with("pos:\t0\n");
 }
 
-/// What is in its standard input, a pipe, by now is this line again and again.
+/// True if its standard input, a pipe, contains only this line, repeated.
 bool holds_only(pid_t pid, std::string_view line) {
   const sys::UniqueFd pipe(
       ::open(fmt::format("/proc/{}/fd/0", pid).c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
@@ -108,12 +108,12 @@ std::optional<std::string> here_document(const ProgramStart& start) {
   const sys::UniqueFd pipe(
       ::open(fmt::format("/proc/{}/fd/0", start.pid).c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (pipe.get() < 0) return std::nullopt;
-  constexpr std::size_t kLargest = 256U << 10U;  // who writes more still does so
+  constexpr std::size_t kLargest = 256U << 10U;  // the writer still writes more
   std::string text;
   std::array<char, 65536> room{};
   while (text.size() <= kLargest) {
     const auto got = ::read(pipe.get(), room.data(), room.size());
-    if (got < 0) return std::nullopt;  // somebody still has its other end
+    if (got < 0) return std::nullopt;  // the other end is still open
     if (got == 0) return text;
     text.append(room.data(), static_cast<std::size_t>(got));
   }

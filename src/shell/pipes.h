@@ -13,18 +13,18 @@ namespace nlaunch::shell {
 /// What a program reads as its standard input.
 struct ProgramInput {
   std::string text;      ///< or the path of a file
-  bool repeats = false;  ///< that line for ever: `yes | program`
+  bool repeats = false;  ///< repeats this line forever: `yes | program`
   bool is_file = false;
   bool operator==(const ProgramInput&) const = default;
 };
 
-/// Who reads what programs print.
+/// Tracks who reads the output of programs.
 class Pipes {
  public:
-  /// A program reads from one pipe, and may print to another.
+  /// A program reads from one pipe, and possibly prints to another.
   void note(const ProgramStart& start);
-  /// What the shell itself gives a program: a here-document, what echo or `cat FILE` prints, a file. Nothing
-  /// for what another program prints, which did not run. The program does not read it any more.
+  /// The input that the shell itself gives a program: a here-document, the output of echo or `cat FILE`, a
+  /// file. nullopt for the output of another program, which did not run. Consumes the input.
   [[nodiscard]] std::optional<ProgramInput> input_of(const ProgramStart& start) const;
   /// `$(…)` and `| while read`, not `| tee log`.
   [[nodiscard]] bool is_read_by_shell(std::string pipe) const;
@@ -35,13 +35,13 @@ class Pipes {
   std::set<std::string> of_programs_;             ///< pipes to which programs print
 };
 
-/// Its standard input is another one than that of the shell that starts it; without a shell any is its own.
+/// True if its standard input differs from that of the shell that starts it; without a shell, always true.
 bool has_own_input(const ProgramStart& start, std::optional<pid_t> shell);
-/// What bash has written into its input, a pipe, before it started the program, and nobody can add to. The
-/// program does not read it any more.
+/// What bash wrote to the program's input pipe before starting it; nothing can be added to it. Consumes the
+/// input.
 std::optional<std::string> here_document(const ProgramStart& start);
 
-/// A line of a script shows what its substitutions print, and does nothing else with it:
+/// True if a line of a script only prints the output of its substitutions:
 /// `echo "Python: $(python --version)"`.
 bool only_shows(std::string line);
 

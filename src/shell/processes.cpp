@@ -14,7 +14,7 @@ bool is_before(const WaitedFor::By& one, const WaitedFor& next) {
   return ended != next.before.end() && ended->second > one.number;
 }
 
-/// `kill PID`, `kill -9 PID`; not -0, which asks.
+/// `kill PID`, `kill -9 PID`; not -0, which only checks.
 bool ends(const Words& kill) {
   return !has(kill, "-0") && !has(kill, "-l") && !(has(kill, "-s") && has(kill, "0"));
 }
@@ -53,7 +53,7 @@ void Processes::traced(pid_t shell, const std::string& command) {
   const auto words = words_of(command);
   if (words.empty()) return;
   waiting.kills = words[0] == "kill" && ends(words);
-  // -n: for one of them, whichever that is.
+  // -n waits for any one of them.
   const bool waits = words[0] == "wait" && !has(words, "-n");
   if (!waits && !waiting.kills) return;
   if (waits && words.size() == 1) waiting.awaited = waiting.children;
@@ -66,7 +66,7 @@ void Processes::traced(pid_t shell, const std::string& command) {
 
 void Processes::started(pid_t pid, std::size_t index) {
   auto& found = found_[index];
-  // A shell may become its last program.
+  // A shell may exec its last program.
   auto& shell = shells_[pid];
   end_wait(pid, shell);
   found.before[pid] = shell.ended;

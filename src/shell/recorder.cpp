@@ -32,20 +32,20 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kNotFound = 127;
-constexpr std::size_t kMostWaits = 500;      ///< commands that only ask or wait, one after the other
-constexpr std::size_t kMostWaitsAgain = 50;  ///< where another node waited in vain
+constexpr std::size_t kMostWaits = 500;      ///< consecutive commands that only query or wait
+constexpr std::size_t kMostWaitsAgain = 50;  ///< where another node waited without success
 
 bool is_mpi(const std::string& name) {
   return name.starts_with("mpi") || name == "orterun";
 }
 
-/// Programs of the system run from these folders alone.
+/// System programs run only from these directories.
 bool is_of_system(const fs::path& path) {
   const auto folder = path.parent_path();
   return folder == "/usr/bin" || folder == "/bin" || folder == "/usr/local/bin";
 }
 
-/// Each launcher's commands behind it, whatever ran beside them.
+/// Puts each launcher's commands after it, whatever ran in parallel.
 std::vector<RecordedCommand> by_launcher(std::vector<RecordedCommand> commands) {
   std::vector<std::vector<std::size_t>> started(commands.size() + 1);
   for (std::size_t i = 0; i < commands.size(); ++i)
@@ -63,14 +63,14 @@ std::vector<RecordedCommand> by_launcher(std::vector<RecordedCommand> commands) 
   return ordered;
 }
 
-/// What closes a block or is a comment is no command.
+/// A line that closes a block or is a comment is not a command.
 bool is_command(std::string_view line) {
   constexpr std::array<std::string_view, 6> kCloses{"fi", "done", "esac", "}", ";;", "else"};
   line = text::trim(line);
   return !line.empty() && !line.starts_with('#') && std::ranges::find(kCloses, line) == kCloses.end();
 }
 
-/// The command at a line is the last of its file.
+/// True if the command on a line is the last of its file.
 bool nothing_follows(const std::string& script, std::uint32_t line) {
   constexpr std::uint64_t kLargest = 1U << 20U;
   const auto content = sys::read_regular_file(script, kLargest);
@@ -82,7 +82,7 @@ bool nothing_follows(const std::string& script, std::uint32_t line) {
                       is_command);
 }
 
-/// The script among the arguments of a shell; nothing for -c, or without one.
+/// The script in a shell's arguments; empty for -c, or without one.
 std::optional<std::string> script_of_shell(const Words& argv) {
   for (std::size_t i = 1; i < argv.size(); ++i) {
     const auto& word = argv[i];
@@ -140,7 +140,7 @@ class Recorder final : public Watcher {
     return make_own_files(own_);
   }
 
-  /// The program that starts the script: bash, or what does so on each node.
+  /// The program that starts the script: bash, or a script that starts it on each node.
   std::vector<std::string> start_of_script() {
     std::error_code error;
     std::vector<std::string> script{fs::absolute(request_.script, error)};
@@ -152,8 +152,8 @@ class Recorder final : public Watcher {
 
   [[nodiscard]] std::string folder() const { return folder_of(request_); }
 
-  /// A folder that the cluster has, and this machine does not: the job's own are here, and temporary ones are
-  /// of no machine.
+  /// True for a directory that may exist only on the cluster: the job's own directories are here, and
+  /// temporary ones belong to no machine.
   [[nodiscard]] bool seems_there(const std::string& folder) const override {
     constexpr std::array<std::string_view, 6> kOfEveryMachine{"/tmp/",     "/var/tmp/", "/dev/",
                                                               "/dev/shm/", "/proc/",    "/sys/"};
@@ -165,7 +165,7 @@ class Recorder final : public Watcher {
 
   std::string on_start(const ProgramStart& start) override {
     auto program = stand_in_of(start);
-    // A shell that has become another program sources nothing.
+    // A shell that has exec'd another program sources nothing.
     if (program == start.path && !is_shell(program))
       programs_.insert(start.pid);
     else
@@ -245,8 +245,8 @@ class Recorder final : public Watcher {
     return put_script(script_of_tasks(*started, how, request_, own_));
   }
 
-  /// What looks for a free port asks each once, and what waits for a server asks again. A server that is told
-  /// the port has been started.
+  /// A search for a free port tries each once, while a wait for a server retries. A server that has the port
+  /// in its arguments has been started.
   bool on_connection(pid_t pid, const std::string& address, std::uint16_t port) override {
     read_trace();
     const auto node = node_of(address);
@@ -263,7 +263,7 @@ class Recorder final : public Watcher {
     note(bash, argv, Fate::answered);
     return answers;
   }
-  /// A program in the background has this number among its words or in a variable.
+  /// True if a background program has this number in its arguments or a variable.
   [[nodiscard]] bool is_served(const std::string& port) const {
     const auto names = [&](const std::string& text) {
       return text == port || text.ends_with("=" + port) || text.ends_with(":" + port);
@@ -273,7 +273,7 @@ class Recorder final : public Watcher {
              (std::ranges::any_of(command.argv, names) || std::ranges::any_of(command.environment, names));
     });
   }
-  /// The same as last time, and nothing but sleep in between.
+  /// True if it is the same as last time, with only sleep in between.
   [[nodiscard]] bool asks_again(const Words& argv) const {
     const auto last = std::find_if(
         recording_.commands.rbegin(), recording_.commands.rend(), [](const RecordedCommand& command) {
@@ -311,7 +311,7 @@ class Recorder final : public Watcher {
     const auto* place = trace_.place_of(pid);
     if (request_.per_node && place != nullptr) {
       line = place->line;
-      // As of a script that runs once: one that ends with a test, or with a loop that watches.
+      // For a script that runs once: one that ends with a test, or with a watching loop.
       if (!place->command.starts_with("exit ") && nothing_follows(request_.script, line)) return;
     }
     constexpr int kKilled = kSignal + SIGKILL;
@@ -324,17 +324,18 @@ class Recorder final : public Watcher {
   }
   [[nodiscard]] bool has_seen_enough() const override { return waits_ > kMostWaits && !request_.per_node; }
 
-  /// What `source` and `cd` look for, and is on the cluster alone.
+  /// A target of `source` and `cd` that exists only on the cluster.
   std::string stand_in(pid_t pid, const std::string& path, Missing asked) override {
     read_trace();
     if (asked == Missing::folder && path == "/rec/home") return "/dev/null";
     if (programs_.contains(pid)) return {};
     const auto* place = trace_.place_of(pid);
-    // A script that turns `set -x` off does not tell what it reads.
+    // A script that turns `set -x` off does not reveal what it reads.
     if ((place == nullptr || place->line == 0) && asked == Missing::file && is_read_by_source(path))
       return sourced(path, "", 0);
     if (place == nullptr) return {};
-    // `exec NAME` looks for it by itself: it seems to be where it looks last, and its start is recorded.
+    // `exec NAME` searches PATH itself: the program appears to exist where it looks last, and its start is
+    // recorded.
     if (asked == Missing::name && is_test(place->command)) return answer_test(pid, *place, path);
     if (asked == Missing::name)
       return place->command.starts_with("exec ") &&
@@ -378,7 +379,7 @@ class Recorder final : public Watcher {
       one.text = without_own(std::move(one.text), own_);
     }
     for (const auto& entry : environment_of(request_, own_)) {
-      // What belongs to this one job is as if the script had set it.
+      // Variables that belong to this job only count as set by the script.
       const bool given = std::ranges::find(request_.variables, entry) != request_.variables.end() ||
                          entry.starts_with("SLURM_ARRAY_TASK_ID=");
       if (is_own_variable(entry)) continue;
@@ -396,7 +397,7 @@ class Recorder final : public Watcher {
     recording_.commands = by_launcher(std::move(recording_.commands));
     recording_.stopped = end.stopped.empty() && node_waits_ ? "waits" : end.stopped;
     recording_.waits = recording_.stopped == "waits";
-    if (!end.stopped.empty()) recording_.failed.clear();  // those were ended here
+    if (!end.stopped.empty()) recording_.failed.clear();  // those were stopped here
     const auto shell = trace_.commands().empty() ? script_shell_ : trace_.commands().front().shell;
     if (const auto* place = trace_.place_of(shell)) {
       const auto* last = last_of_script(trace_.commands(), shell);
@@ -414,7 +415,7 @@ class Recorder final : public Watcher {
     notes_.finish(layer_.without_layer(output()), environment_of(request_, own_),
                   [this](const std::string& pipe) { return pipes_.is_read_by_shell(pipe); });
     recording_.exit_code = end_code;
-    // A command that bash cannot expand is in no trace: bash says where it is.
+    // A command that bash cannot expand is not traced: bash's message gives its line.
     static const RE2 kLine(R"(.*: line (\d+): .*)");
     std::uint32_t line = 0;
     const auto said = output();
@@ -426,7 +427,7 @@ class Recorder final : public Watcher {
   }
 
  private:
-  /// The path of a script that does it, node by node. What is recorded is a step.
+  /// The path of a script that does so node by node. It is recorded as a step.
   std::string start_on_each_node(const Words& script) {
     const auto nodes = request_.allocation.nodes;
     RecordedCommand step;
@@ -440,14 +441,14 @@ class Recorder final : public Watcher {
     return put_script(script_of_nodes(script, request_));
   }
 
-  /// How large a step is of which others stand for some tasks.
+  /// The size of a step in which some tasks represent others.
   void note_unrecorded(const std::vector<Task>& tasks) {
     const auto recorded = recorded_for(tasks, request_.all_tasks);
     for (std::size_t i = 0; i < recorded.size(); ++i)
       if (recorded[i] != i) unrecorded_ = std::max(unrecorded_, tasks.size());
   }
 
-  /// A search along PATH tries each folder; what is in none is recorded where it looks last.
+  /// A PATH search tries each directory; a program found in none is recorded where it looks last.
   bool is_searched_elsewhere(const ProgramStart& start, const std::string& name) const {
     std::error_code error;
     const auto there = layer_.covers(start.path) || fs::exists(start.path, error);
@@ -456,7 +457,7 @@ class Recorder final : public Watcher {
     return !path.empty() && !is_last_of_path(path, start.path, start.pid);
   }
 
-  /// The folder of a program is the last that a search along PATH looks into.
+  /// True if the program's directory is the last one of a PATH search.
   bool is_last_of_path(const std::string& path, const std::string& program, pid_t pid) const {
     const auto last = layer_.resolved(path.substr(path.rfind(':') + 1), true, pid);
     return last && *last == fs::path(program).parent_path();
@@ -468,13 +469,13 @@ class Recorder final : public Watcher {
            name.ends_with("bash_profile");
   }
 
-  /// Below the folder in which it is submitted, and no environment of Python.
+  /// True if it is below the submission directory and not in a Python environment.
   [[nodiscard]] bool is_of_job(const std::string& path) const {
     return program_name(path) != "activate" && path.starts_with(folder() + "/");
   }
 
-  /// Stands in for a file that the script sources. One of the job itself is unread: what it sets is not
-  /// known.
+  /// A stand-in for a file that the script sources. A file of the job itself is noted as unread: what it sets
+  /// is unknown.
   std::string sourced(const std::string& path, const std::string& command, std::uint32_t line) {
     if (is_of_job(path) || !notes_.found_in(path).empty())
       notes_.unread(line, path, true);
@@ -487,7 +488,7 @@ class Recorder final : public Watcher {
     return program_name(path) == "activate" ? put_script(activation(path, command)) : "/dev/null";
   }
 
-  /// bash looks for the names of the made-up nodes by itself.
+  /// bash itself looks up the names of the simulated nodes.
   void name_hosts() {
     constexpr const char* kHosts = "/etc/hosts";
     std::string hosts = "127.0.0.1 localhost\n";
@@ -508,12 +509,12 @@ class Recorder final : public Watcher {
     written_.given(path);
   }
 
-  /// `[ -f PATH ]`, not of a variable's value that only looks like one.
+  /// `[ -f PATH ]`, but not for a variable's value that only looks like a path.
   static bool is_test(const std::string& command) {
     return command.starts_with("'[' ") || command.starts_with("[[ ") || command.starts_with("test ");
   }
 
-  /// A file that the script waits for comes after a while; any other is not there, and is named.
+  /// A file that the script waits for appears after a while; any other is missing and noted.
   std::string answer_test(pid_t pid, const Place& place, const std::string& path) {
     const auto name = program_name(path);
     const auto at = place.command.find(name);
@@ -527,14 +528,14 @@ class Recorder final : public Watcher {
     if (waits && ++tests_[path] > kLooks) return own_.other();
     const auto known = std::ranges::find(recording_.asked_for, path, &Absent::name);
     if (known != recording_.asked_for.end()) return {};
-    // `which`, a script of the system, asks for the one that called it.
+    // `which`, a system script, asks on behalf of its caller.
     const auto parent = processes_.parent_of(pid);
     const auto* caller = is_of_system(place.script) && parent ? place_of(*parent) : &place;
     if (caller != nullptr) recording_.asked_for.push_back({caller->line, path, of_other_script(*caller)});
     return {};
   }
 
-  /// The file of a place, where that is not the script itself.
+  /// The file of a place, if it is not the script itself.
   [[nodiscard]] std::string of_other_script(const Place& place) const {
     std::error_code error;
     const auto script = layer_.unmapped(place.script).native();
@@ -543,14 +544,14 @@ class Recorder final : public Watcher {
 
   [[nodiscard]] std::optional<std::string> printed_by(const Words& argv) const {
     const auto line = text::join(argv, " ");
-    // What stands in the text of a shell, or behind a launcher, is of the command that it starts.
+    // A command in a shell's text or after a launcher belongs to the command that starts it.
     const bool starts_it = is_shell(argv[0]) || started_by(argv, request_.allocation).has_value();
     for (const auto& [part, said] : request_.prints)
       if (starts_it ? line.starts_with(part) : line.find(part) != std::string::npos) return said;
     return std::nullopt;
   }
 
-  /// `grep -q ready server.log`, `tail -f server.log` of what a recorded program would write.
+  /// `grep -q ready server.log`, `tail -f server.log` on the output of a recorded program.
   [[nodiscard]] bool watches_output(const Words& argv, const fs::path& folder) const {
     const auto name = program_name(argv[0]);
     const bool follows = name == "tail" && std::ranges::any_of(argv, [](const auto& word) {
@@ -561,13 +562,13 @@ class Recorder final : public Watcher {
            });
   }
 
-  /// A marker, which is known where it turns up.
+  /// A marker that is recognized wherever it appears.
   [[nodiscard]] bool is_port_or_address(const Answer& said) const {
     const auto text = std::string(text::trim(said.text));
     return text == std::to_string(Allocation::kPort) || node_of(text).has_value();
   }
 
-  /// Of now, not of a given moment or a file.
+  /// The current time, not that of a given moment or a file.
   static bool tells_time(const Words& argv) {
     return std::ranges::none_of(argv, [](const auto& word) {
       return word.starts_with("-d") || word.starts_with("-f") || word.starts_with("-r") ||
@@ -576,7 +577,7 @@ class Recorder final : public Watcher {
     });
   }
 
-  /// What it does is a part of the job, and the script may go on with it here.
+  /// What it does is part of the job, and the script may build on it here.
   static bool places_files(const std::string& program) {
     constexpr std::array<std::string_view, 5> kNames{"cp", "mv", "ln", "install", "dd"};
     return std::ranges::find(kNames, program) != kNames.end();
@@ -610,7 +611,8 @@ class Recorder final : public Watcher {
     });
   }
 
-  /// bash runs, sh as bash, which tells what it does; a script that is on the cluster alone is recorded.
+  /// bash really runs, and sh runs as bash, which traces what it does; a script that exists only on the
+  /// cluster is recorded.
   std::string start_of_shell(const ProgramStart& start, const Words& argv, const std::string& program) {
     if (const auto task = task_of(start.environment)) {
       tasks_.try_emplace(start.pid, *task);
@@ -629,7 +631,7 @@ class Recorder final : public Watcher {
         return answer({});
       }
     }
-    // What this machine's logins read is not what the cluster's do.
+    // This machine's login files are not those of the cluster.
     const bool login = std::ranges::any_of(argv, [](const auto& word) {
       return word == "--login" || (word.size() > 1 && word[0] == '-' && word[1] != '-' && word.contains('l'));
     });
@@ -641,7 +643,7 @@ class Recorder final : public Watcher {
                           own_.start(), own_.programs());
   }
 
-  /// The shell of a script's first line, with its options; nothing for another program.
+  /// The shell in a script's first line, with its options; empty for another program.
   std::optional<std::string> interpreter_of(const std::string& path) const {
     const auto where = layer_.map_to_read(path);
     const auto descriptor = sys::open_regular_file(where);
@@ -671,7 +673,7 @@ class Recorder final : public Watcher {
     }
     command.folder = start.folder;
     for (const auto& [fd, file] : start.files) {
-      constexpr int kMost = 9;  // those that a script redirects
+      constexpr int kMost = 9;  // those that a script can redirect
       if (fd <= kMost && file.starts_with('/') && file != "/dev/null" &&
           !file.starts_with(own_.folder.native()))
         command.files[fd] = file;
@@ -712,9 +714,8 @@ class Recorder final : public Watcher {
     recording_.commands.push_back(std::move(command));
   }
 
-  /// Below a function, and for a name that is found nowhere, bash has restored the signals by then. But what
-  /// has
-  /// `&` reads from /dev/null, which the script does not, where no redirection says so.
+  /// Inside a function, and for a name that is not found, bash has already restored the signals. But a
+  /// background command reads from /dev/null, unless redirected, while the script does not.
   [[nodiscard]] bool reads_nothing(const ProgramStart& start, const RecordedCommand& command) const {
     static const RE2 kSaid(R"(<\s*/dev/null)");
     const auto in = start.files.find(STDIN_FILENO);
@@ -724,7 +725,7 @@ class Recorder final : public Watcher {
     return !by_xargs && !RE2::PartialMatch(line_of_script(command), kSaid);
   }
 
-  /// `sed -i SCRIPT FILE` of a file that is on the cluster alone.
+  /// `sed -i SCRIPT FILE` on a file that exists only on the cluster.
   void note_edited(const ProgramStart& start, const Words& argv) {
     const bool in_place = std::ranges::any_of(
         argv, [](const auto& word) { return word.starts_with("-i") || word.starts_with("--in-place"); });
@@ -734,9 +735,9 @@ class Recorder final : public Watcher {
       notes_.unread(line_of(start.pid), *path);
   }
 
-  /// What it is told of, and where its own output goes.
+  /// Notes the files that it is given, and where its output goes.
   void note_files(const ProgramStart& start, RecordedCommand& command) {
-    auto told = command.argv;  // of a file by its name, or as its input
+    auto told = command.argv;  // given by name, or as its input
     if (command.input && command.input->is_file) told.push_back(command.input->text);
     for (const auto& path : written_.outputs_told_to({told, {}, command.folder})) {
       const bool own = std::ranges::any_of(
@@ -796,7 +797,7 @@ class Recorder final : public Watcher {
     recording_.submitted.push_back(std::move(job));
   }
 
-  /// The folder in which srun starts its tasks; empty: in its own.
+  /// The directory in which srun starts its tasks; empty: its own.
   static std::string folder_of_tasks(const Words& argv) {
     if (program_name(argv[0]) != "srun") return {};
     const auto within = option(argv, words_of_srun(argv), "", "--container-workdir");
@@ -804,7 +805,7 @@ class Recorder final : public Watcher {
     return folder && folder->starts_with('/') ? *folder : "";
   }
 
-  /// As it is written; empty: not known.
+  /// As written; empty if unknown.
   [[nodiscard]] std::string line_of_script(const RecordedCommand& command) const {
     constexpr std::uint64_t kLargest = 1U << 20U;
     const auto text = sys::read_regular_file(layer_.map_to_read(command.script), kLargest).value_or("");
@@ -814,7 +815,7 @@ class Recorder final : public Watcher {
 
   // --- Tasks that others stand for ---
 
-  /// A task compares its number with that of one that was not recorded: `[ $SLURM_NODEID -eq 5 ]`.
+  /// True if a task compares its number with that of a task that was not recorded: `[ $SLURM_NODEID -eq 5 ]`.
   [[nodiscard]] bool branches_by_task() const {
     return unrecorded_ > 0 && std::ranges::any_of(trace_.commands(), [&](const TracedCommand& command) {
              const auto task = task_of_shell(command.shell);
@@ -835,7 +836,8 @@ class Recorder final : public Watcher {
   }
 
   std::string answer(const Answer& said) {
-    // A node that only waits ends, and the next one begins: what did not come for it comes for no other.
+    // If a node only waits, it is stopped and the next one starts: what it waited for does not come for the
+    // others either.
     if (request_.per_node && waits_ > (last_wait_ == endless_wait_ ? kMostWaitsAgain : kMostWaits)) {
       waits_ = 0;
       endless_wait_ = last_wait_;
@@ -854,12 +856,12 @@ class Recorder final : public Watcher {
   std::string put_script(const std::string& lines) {
     const auto [place, is_new] =
         scripts_.try_emplace(lines, fmt::format("{}/{}", own_.answers(), scripts_.size()));
-    // -p: without BASH_ENV, so that it is in no trace.
+    // -p: without BASH_ENV, so that it is not traced.
     if (is_new) (void)sys::write_file_atomically(place->second, "#!/bin/bash -p\n" + lines, 0755);
     return place->second;
   }
 
-  /// Where the process, or the shell that forked it, has come to.
+  /// The position of the process, or of the shell that forked it.
   [[nodiscard]] const Place* place_of(pid_t pid) const {
     constexpr int kDeepest = 50;
     for (int i = 0; i < kDeepest; ++i) {
@@ -887,10 +889,10 @@ class Recorder final : public Watcher {
     note_traced();
   }
 
-  /// Keeps what is new in the trace; what is of a text has the place of the shell that it was given to.
+  /// Keeps new trace entries; those of a text get the position of the shell that received it.
   void note_traced() {
     const auto& commands = trace_.commands();
-    // The last may go on: a value of several lines.
+    // The last line may continue: a multi-line value.
     if (recording_.traced.size() > 0 && recording_.traced.size() <= commands.size())
       recording_.traced.back().text = commands[recording_.traced.size() - 1].text;
     for (auto i = recording_.traced.size(); i < commands.size(); ++i) {
@@ -899,7 +901,7 @@ class Recorder final : public Watcher {
       if (!one.script.empty()) continue;
       one.line_of_text = std::exchange(one.line, 0);
       const auto* place = place_of(one.shell);
-      // Where the first command of the text was told: later the shell may have come to other files.
+      // Where the first command of the text was traced: the shell may reach other files later.
       const auto text =
           place == nullptr ? texts_.find(one.shell) : texts_.try_emplace(one.shell, *place).first;
       if (text == texts_.end()) continue;
@@ -918,11 +920,11 @@ class Recorder final : public Watcher {
   Trace trace_;
   Processes processes_;
   sys::UniqueFd trace_file_;
-  fs::path last_of_search_ = fs::weakly_canonical("/bin");   ///< of the PATH that a script begins with
+  fs::path last_of_search_ = fs::weakly_canonical("/bin");   ///< of a script's initial PATH
   const std::string now_ = std::to_string(::time(nullptr));  ///< that `date` tells
-  std::map<std::string, int> tests_;                         ///< how often `[ -f PATH ]` was asked
+  std::map<std::string, int> tests_;                         ///< how often `[ -f PATH ]` was tested
   std::size_t steps_ = 0;                                    ///< that have begun
-  std::size_t waits_ = 0;                           ///< commands that only ask, since the last other one
+  std::size_t waits_ = 0;                           ///< commands that only query, since the last other one
   bool ended_waiting_ = false;                      ///< a shell of a node that only waited
   bool node_waits_ = false;                         ///< and had more to do
   std::uint32_t last_wait_ = 0;                     ///< the last line of them
@@ -930,12 +932,12 @@ class Recorder final : public Watcher {
   std::map<pid_t, std::uint32_t> shells_of_tasks_;  ///< the lines of their steps
   std::set<pid_t> launchers_;                       ///< that run
   std::map<pid_t, Task> tasks_;                     ///< of the shells that began them
-  std::size_t unrecorded_ = 0;           ///< tasks of the largest step of which not all are recorded
-  std::map<pid_t, std::size_t> copies_;  ///< cp and the like that run here: which command
+  std::size_t unrecorded_ = 0;           ///< tasks of the largest step that was not recorded completely
+  std::map<pid_t, std::size_t> copies_;  ///< cp and similar programs that run here: which command
   std::map<pid_t, Absent> xargs_;        ///< those that have started nothing
-  std::map<pid_t, Place> texts_;         ///< of shells that were given a text: where they were started
+  std::map<pid_t, Place> texts_;         ///< for shells that run a text: where they were started
   pid_t script_shell_ = 0;
-  std::set<pid_t> programs_;                                   ///< processes that are no shells any more
+  std::set<pid_t> programs_;                                   ///< processes that are no longer shells
   std::map<std::string, std::string> scripts_;                 ///< lines → path
   std::vector<std::pair<std::size_t, std::string>> printing_;  ///< a recorded command → the pipe it prints to
 };
@@ -948,7 +950,7 @@ struct TemporaryFolder {
     make_passable(path);
     fs::remove_all(path, error);
   }
-  /// What a script has closed with chmod.
+  /// Restores access that a script removed with chmod.
   static void make_passable(const fs::path& folder) {
     std::error_code error;
     fs::permissions(folder, fs::perms::owner_all, fs::perm_options::add, error);
@@ -971,13 +973,14 @@ const Assignment* Recording::origin(const std::string& name, const std::string& 
 
 namespace {
 
-/// The signal that asked this process to end meanwhile is in `signal`.
+/// `signal` gets the signal that requested this process to stop meanwhile.
 Result<Recording> record_until(const RecordRequest& request, int& signal) {
   const HeldSignals held;
   std::error_code error;
   auto name = (fs::temp_directory_path(error) / "nlaunch-record-XXXXXX").string();
   if (::mkdtemp(name.data()) == nullptr)
-    return failure("shell.scratch", "cannot make the folder {}; TMPDIR says where it is made", name);
+    return failure("shell.scratch", "cannot create the directory {}; set TMPDIR to choose another place",
+                   name);
   const TemporaryFolder scratch{fs::canonical(name, error)};
   const OwnFiles own{scratch.path / "own"};
   fs::create_directory(own.folder, error);

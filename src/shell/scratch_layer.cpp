@@ -32,7 +32,7 @@ bool is_link(const fs::path& path) {
   return ::lstat(path.c_str(), &info) == 0 && S_ISLNK(info.st_mode);
 }
 
-/// What takes writes without an effect.
+/// Devices that accept writes without an effect.
 bool is_harmless_device(const fs::path& path) {
   constexpr std::array<std::string_view, 3> kDevices{"/dev/null", "/dev/zero", "/dev/full"};
   return std::ranges::find(kDevices, path.native()) != kDevices.end();
@@ -98,7 +98,8 @@ std::expected<fs::path, int> ScratchLayer::resolved(const fs::path& path, bool f
       continue;
     }
     const auto next = done / part;
-    if (next == "/proc/self" || next == "/proc/thread-self") {  // not this process, which asks for another
+    if (next == "/proc/self" ||
+        next == "/proc/thread-self") {  // not this process, which asks on behalf of another
       done = fs::path("/proc") / std::to_string(self);
       continue;
     }
@@ -112,7 +113,7 @@ std::expected<fs::path, int> ScratchLayer::resolved(const fs::path& path, bool f
     }
     std::error_code error;
     const auto target = unmapped(fs::read_symlink(of_layer ? inside : next, error));
-    // What a descriptor is of has no path where it is no file: "pipe:[12]".
+    // A descriptor that does not refer to a file has no path: "pipe:[12]".
     if (error || (is_descriptor(next) && target.is_relative())) {
       done = next;
       continue;
@@ -163,7 +164,7 @@ bool ScratchLayer::copy_up(const fs::path& path) {
   }
   if (!fs::is_regular_file(status)) return false;
   const auto size = fs::file_size(path, error);
-  if (error || size > kLargestCopy) return true;  // a new one takes its place
+  if (error || size > kLargestCopy) return true;  // a new one replaces it
   fs::copy_file(path, target, error);
   if (!error)
     fs::permissions(target, fs::perms::owner_read | fs::perms::owner_write, fs::perm_options::add, error);
@@ -173,7 +174,7 @@ bool ScratchLayer::copy_up(const fs::path& path) {
 fs::path ScratchLayer::map_to_read(const fs::path& path) const {
   const auto target = in_layer(path);
   if (is_removed(path)) return target;
-  // A folder of the machine's shows more than what the layer has of it.
+  // A directory of the machine shows more than the layer's copy.
   const bool both_are_folders = is_folder(target) && is_folder(path);
   return is_anything(target) && !both_are_folders ? target : path;
 }
@@ -208,7 +209,7 @@ std::expected<fs::path, int> ScratchLayer::map(const fs::path& path, Access acce
   if (of_file && (is_anything(target) ? is_folder(target) : !is_removed(path) && is_folder(path)))
     return std::unexpected(EISDIR);
   if (!make_parents(path)) return std::unexpected(EACCES);
-  // An emptied file keeps its rights.
+  // A truncated file keeps its permissions.
   if (access != Access::create && !copy_up(path)) return std::unexpected(EACCES);
   if (of_file || access == Access::create) {
     if (made_.size() >= kMostFiles) return std::unexpected(ENOSPC);

@@ -8,10 +8,10 @@
 namespace nlaunch::shell {
 namespace {
 
-/// What stands behind an option: nothing, what follows a `=` (or its letter) alone, or as well the next word.
+/// The value of an option: none, only after `=` (or its letter), or also the next word.
 enum class Value { none, attached, any };
 
-// srun(1) of Slurm 22.05 to 24.11, pyxis, and uenv of CSCS; a letter stands before the colon.
+// srun(1) of Slurm 22.05 to 24.11, pyxis, and uenv of CSCS; the letter comes before the colon.
 constexpr std::string_view kWithValue =
     "A:account accel-bind acctg-freq bb bbf bcast-exclude b:begin D:chdir cluster-constraint M:clusters "
     "comment "
@@ -67,9 +67,9 @@ const std::vector<Row>& rows() {
   return kRows;
 }
 
-/// By its name, or by the beginning of one name alone, as getopt_long(3) does.
+/// By its name or an unambiguous prefix, as getopt_long(3) does.
 const Row* row_of(std::string name) {
-  if (name == "cpu_bind" || name == "mem_bind") name[3] = '-';  // as they were called before Slurm 18.08
+  if (name == "cpu_bind" || name == "mem_bind") name[3] = '-';  // their names before Slurm 18.08
   const auto exact = std::ranges::find(rows(), name, &Row::name);
   if (exact != rows().end()) return &*exact;
   const auto begins = [&](const Row& row) { return row.name.starts_with(name); };
@@ -83,7 +83,7 @@ const Row* row_of(char letter) {
 
 struct Read {
   std::vector<SrunOption> options;
-  std::size_t end = 0;  ///< where the program stands
+  std::size_t end = 0;  ///< where the program is
 };
 
 class Reader {

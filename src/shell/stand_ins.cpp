@@ -23,7 +23,7 @@ constexpr std::string_view kStep = "NLAUNCH_RECORDED_STEP";  ///< the launcher's
 constexpr std::string_view kInTask = "NLAUNCH_RECORDED_TASK";
 constexpr std::string_view kChdir = "NLAUNCH_RECORDED_FOLDER";
 
-/// Names that a script finds on its PATH though they may not be on this machine.
+/// Names that a script finds on its PATH although they may not exist on this machine.
 std::vector<std::string> known_programs() {
   std::vector<std::string> names{
       "sbatch", "scancel", "python", "python3", "torchrun", "accelerate", "deepspeed",  "ray",
@@ -36,8 +36,8 @@ std::vector<std::string> known_programs() {
   return names;
 }
 
-/// Read by every bash before its script. The functions are those that a cluster's login has, and that change
-/// their shell.
+/// Read by every bash before its script. Defines the functions of a cluster's login shell that change the
+/// shell itself.
 std::string start_file(const OwnFiles& own) {
   return fmt::format(R"({0}() {{ exec {1} "$@"; }}
 conda() {{
@@ -75,21 +75,21 @@ set -x
                      kHandler, own.other(), own.trace(), Trace::kPrompt);
 }
 
-/// Files that `source NAME` finds along PATH, as those beside conda are: `source activate ENVIRONMENT`. In
-/// the folder of a virtual environment it is that one's own.
+/// Files that `source NAME` finds on PATH, such as those next to conda: `source activate ENVIRONMENT`. In the
+/// directory of a virtual environment, it is that environment's own.
 constexpr std::array<std::pair<const char*, const char*>, 2> kSourcedByName{
     {{"activate",
       "if [[ $PWD == */bin ]]; then export VIRTUAL_ENV=${PWD%/bin} PATH=$PWD:$PATH; "
       "else conda activate \"${1-base}\"; fi\n"},
      {"deactivate", "conda deactivate\n"}}};
 
-/// "3.1.0.0", by which a program knows its task.
+/// "3.1.0.0", which identifies a program's task.
 std::string text_of(const Task& task) {
   return fmt::format("{}={:d}.{:d}.{:d}.{:d}", kInTask, task.rank, task.local_rank, task.node,
                      task.node_of_step);
 }
 
-/// As srun and Open MPI's mpirun set them.
+/// As set by srun and Open MPI's mpirun.
 std::vector<std::string> variables_of(const Task& task) {
   return {fmt::format("SLURM_PROCID={}", task.rank), fmt::format("SLURM_LOCALID={}", task.local_rank),
           fmt::format("SLURM_NODEID={}", task.node_of_step),
@@ -101,7 +101,7 @@ bool is_name(std::string_view text) {
   return RE2::FullMatch(re2::StringPiece(text.data(), text.size()), kName);
 }
 
-/// Text with the node of a task in it.
+/// Text that contains the node of a task.
 std::string for_node(std::string text, std::uint32_t node, std::uint32_t nodes) {
   const std::array<std::pair<std::string_view, std::string>, 4> names{{{"{node}", std::to_string(node)},
                                                                        {"{host}", Allocation::host(node)},
@@ -246,7 +246,7 @@ std::string activation(const std::string& path, const std::string& command) {
 
 std::string script_of_tasks(const Started& started, const StartOfTasks& start, const RecordRequest& request,
                             const OwnFiles& own) {
-  // What is on no PATH here is recorded under its name.
+  // A program that is not on PATH here is recorded under its name.
   const auto& name = started.argv[0];
   const auto words = text::shell_join(started.argv);
   const auto command = name.find('/') != std::string::npos

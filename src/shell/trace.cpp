@@ -17,7 +17,7 @@ bool is_of_name(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-/// 'a b' and $'a\tb' as the value that they are, as far as a reader needs it.
+/// Unquotes 'a b' and $'a\tb', as far as needed.
 std::string unquoted(std::string value) {
   if (value.starts_with("$'")) value.erase(0, 1);
   if (value.size() > 1 && value.front() == '\'' && value.back() == '\'')
@@ -28,7 +28,7 @@ std::string unquoted(std::string value) {
   return value;
 }
 
-/// $'a\tb': from behind the quote to behind the closing one.
+/// $'a\tb': from after the opening quote to after the closing one.
 std::string escaped_text(std::string_view text, std::size_t& at) {
   constexpr std::string_view kLetters = "abefnrtv";
   constexpr std::string_view kMeanings = "\a\b\x1b\f\n\r\t\v";
@@ -42,7 +42,7 @@ std::string escaped_text(std::string_view text, std::size_t& at) {
     const auto letter = kLetters.find(next == 'E' ? 'e' : next);
     if (letter != std::string_view::npos) {
       out += kMeanings[letter];
-    } else if (next >= '0' && next <= '7') {  // bytes that are no text are told as \NNN
+    } else if (next >= '0' && next <= '7') {  // non-text bytes are traced as \NNN
       int code = 0;
       std::size_t digits = 0;
       for (; digits < 3 && at + digits < text.size() && text[at + digits] >= '0' && text[at + digits] <= '7';
@@ -62,7 +62,7 @@ std::string escaped_text(std::string_view text, std::size_t& at) {
 
 std::vector<std::string> words_of(std::string_view traced) {
   std::vector<std::string> words;
-  bool within = false;  // a word has begun
+  bool within = false;  // a word has started
   for (std::size_t at = 0; at < traced.size();) {
     const char c = traced[at];
     if (c == ' ' || c == '\t' || c == '\n') {
@@ -93,10 +93,10 @@ std::vector<std::string> words_of(std::string_view traced) {
 
 const TracedCommand* last_of_script(const std::vector<TracedCommand>& commands, pid_t shell) {
   const TracedCommand* last = nullptr;
-  std::optional<std::string> trap;  // how its first command begins
+  std::optional<std::string> trap;  // how its first command starts
   for (const auto& one : commands) {
     if (one.shell != shell) continue;
-    // What it began with is the end of the script; a second EXIT there is none.
+    // Everything before it belongs to the script; there is no second EXIT.
     if (trap && one.line == 1 && one.text.starts_with(*trap)) return last;
     last = &one;
     if (!one.text.starts_with("trap ")) continue;
@@ -159,7 +159,7 @@ void Trace::take(std::string_view line, const std::string& own) {
   if (commands_.size() < kMost) commands_.push_back({*pid, place.script, place.line, 0, place.command});
   const auto known = places_.find(*pid);
   if (place.script.empty() && known != places_.end() && !known->second.script.empty()) return;
-  if (place.command == "set +x") place.line = 0;  // from here on it tells nothing
+  if (place.command == "set +x") place.line = 0;  // no trace from here on
   last_ = *pid;
   note_assignment(place);
   places_[*pid] = std::move(place);
@@ -190,7 +190,7 @@ bool compares_tasks(const std::string& traced, const Task& task, std::size_t siz
   static const RE2 kTest(R"(^('\['|\[\[|test|case|\(\() )");
   if (!RE2::PartialMatch(traced, kTest)) return false;
   static const RE2 kName(R"(PROCID|NODEID|LOCALID|RANK)");
-  // Of these bash tells the names.
+  // bash traces the names of these.
   if (traced.starts_with("((") || traced.starts_with("case ")) return RE2::PartialMatch(traced, kName);
   bool own = false;
   bool other = false;

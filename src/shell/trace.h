@@ -18,7 +18,7 @@ struct Place {
   std::string command;  ///< of that line, expanded and quoted as `set -x` does
 };
 
-/// A variable as a script set it.
+/// A variable assignment in a script.
 struct Assignment {
   std::string name;
   std::string value;
@@ -29,37 +29,37 @@ struct Assignment {
 /// A command that a shell ran.
 struct TracedCommand {
   pid_t shell = 0;
-  std::string script;      ///< the file that holds it, or that starts the shell which was given it as a text
+  std::string script;      ///< the file that contains it, or that starts the shell that got it as text
   std::uint32_t line = 0;  ///< of that file
-  std::uint32_t line_of_text = 0;  ///< where it is of a text (bash -c, eval): the line of that; else 0
+  std::uint32_t line_of_text = 0;  ///< its line in a text (bash -c, eval); else 0
   std::string text;                ///< expanded and quoted as `set -x` does
 };
 
-/// The words of such a text, without their quotes.
+/// The words of such a text, unquoted.
 std::vector<std::string> words_of(std::string_view traced);
 
-/// The last command of a shell that is its script's own; nullptr where it ran none. A trap for its EXIT runs
-/// behind that, and its commands seem to be in line 1.
+/// The last command that belongs to the shell's script; nullptr if it ran none. An EXIT trap runs after it,
+/// and its commands appear to be in line 1.
 const TracedCommand* last_of_script(const std::vector<TracedCommand>& commands, pid_t shell);
 
-/// The command compares the number of its task with another one that a step of `size` tasks has: `[ 1 -eq 5
-/// ]`, `case $SLURM_NODEID in`. What a task does then may be nothing that the others do.
+/// True if the command compares its task number with another one that a step of `size` tasks has: `[ 1 -eq 5
+/// ]`, `case $SLURM_NODEID in`. Such a task may do something that no other does.
 bool compares_tasks(const std::string& traced, const Task& task, std::size_t size);
 
-/// What bash tells of the commands that it runs (`set -x`), read as it is written.
+/// Parses bash's trace of the commands that it runs (`set -x`) as it is written.
 class Trace {
  public:
-  /// For PS4, with $'...': each line begins with the shell's pid, its script and the line.
+  /// For PS4, with $'...': each line starts with the shell's pid, its script and the line.
   static constexpr const char* kPrompt = "+\\x01${BASHPID}\\x01${BASH_SOURCE[0]-}\\x01${LINENO}\\x01";
 
-  /// Lines, the last of which may be cut. What is of scripts below `own` is left out.
+  /// Lines, of which the last may be incomplete. Skips scripts below `own`.
   void read(std::string_view bytes, const std::string& own);
 
-  /// The newest place of a shell; nullptr where it has told of none.
+  /// The latest position of a shell; nullptr if it reported none.
   [[nodiscard]] const Place* place_of(pid_t pid) const;
   [[nodiscard]] const std::vector<Assignment>& assignments() const { return assignments_; }
-  /// In the order in which bash told of them; the newest of very many are left out. Of a command without a
-  /// script the line is that of its text.
+  /// In trace order; if there are very many, the newest are left out. For a command without a script, the
+  /// line is its line in the text.
   [[nodiscard]] const std::vector<TracedCommand>& commands() const { return commands_; }
 
  private:
@@ -67,7 +67,7 @@ class Trace {
   void note_assignment(const Place& place);
 
   std::string pending_;
-  pid_t last_ = 0;              ///< whose line was the last
+  pid_t last_ = 0;              ///< the shell of the last line
   bool last_assigned_ = false;  ///< it set a variable
   std::map<pid_t, Place> places_;
   std::vector<Assignment> assignments_;

@@ -115,7 +115,7 @@ std::optional<std::string> read_text(pid_t pid, Word from) {
   if (from == 0) return std::nullopt;
   while (text.size() < kLongest) {
     std::array<char, kPage> page{};
-    const auto size = kPage - from % kPage;  // not into a page that may not be there
+    const auto size = kPage - from % kPage;  // not into a page that may not exist
     if (!read_memory(pid, from, {page.data(), size})) return std::nullopt;
     const std::string_view part(page.data(), size);
     const auto end = part.find('\0');

@@ -15,25 +15,25 @@ using Word = unsigned long long;
 
 bool get_registers(pid_t pid, Registers& registers);
 bool set_registers(pid_t pid, const Registers& registers);
-/// The number of the system call at whose begin it has been stopped.
+/// The number of the system call at whose entry it stopped.
 int call_number(const Registers& registers);
 /// An argument of it, from 0.
 Word argument(const Registers& registers, int index);
 void set_argument(Registers& registers, int index, Word value);
 void set_result(Registers& registers, long result);
-/// Puts back the arguments, which programs expect to be kept, and leaves the result.
+/// Restores the arguments, which programs expect to be preserved, and keeps the result.
 void restore_arguments(Registers& registers, const Registers& before);
-/// Another call is made instead, with these registers, or none: its result is set where it ends.
+/// Makes another call instead, with these registers, or none: its result is set at its exit.
 constexpr int kNoCall = -1;
 bool make_other_call(pid_t pid, Registers& registers, int number);
 
 bool read_memory(pid_t pid, Word from, std::span<char> to);
 bool write_memory(pid_t pid, Word to, std::span<const char> from);
-/// Up to a NUL; nothing where the memory cannot be read, or for a text over 128 KiB.
+/// Reads up to a NUL; nullopt if the memory cannot be read or the text exceeds 128 KiB.
 std::optional<std::string> read_text(pid_t pid, Word from);
-/// Those of an array of pointers (argv, envp), 4 MiB of them at most.
+/// Reads an array of pointers (argv, envp), at most 4 MiB.
 std::vector<std::string> read_texts(pid_t pid, Word from);
-/// Where a path can be written: below the stack, where the process keeps nothing. `index`: of several.
+/// Where a path can be written: below the stack, which the process does not use. `index`: of several paths.
 Word room_for_path(const Registers& registers, int index);
 
 }  // namespace nlaunch::shell

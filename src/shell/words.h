@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-/// The words of a command line, as programs read their options.
+/// Helpers for the words of a command line.
 namespace nlaunch::shell {
 
 using Words = std::vector<std::string>;
@@ -18,19 +18,19 @@ std::string program_name(const std::string& path);
 /// bash, sh or dash, by its name or its path.
 bool is_shell(const std::string& program);
 bool has(const Words& argv, std::string_view word);
-/// The words from an index on.
+/// The words starting at an index.
 Words rest(const Words& argv, std::size_t from);
 
 /// The last value of an option before word `end`: `-n 2`, `-n2`, `--ntasks=2`, `--ntasks 2`. Either name may
 /// be empty.
 std::optional<std::string> option(const Words& argv, std::size_t end, std::string_view letter,
                                   std::string_view name);
-/// Of a range, "1-4", the most.
+/// For a range, "1-4", the maximum.
 std::optional<std::uint32_t> number_option(const Words& argv, std::size_t end, std::string_view letter,
                                            std::string_view name);
 
-/// Where the first word stands that is neither an option nor the value of one of `valued`: the program that a
-/// launcher starts. argv.size(): there is none.
+/// The index of the first word that is neither an option nor the value of one of `valued`: the program that a
+/// launcher starts. argv.size() if there is none.
 std::size_t program_at(const Words& argv, std::size_t from, const Options& valued);
 
 }  // namespace nlaunch::shell

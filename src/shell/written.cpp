@@ -20,15 +20,15 @@ std::string in_folder(const std::string& folder, const std::string& path) {
   return (fs::path(folder) / path).lexically_normal().native();
 }
 
-/// Files that programs read without being told of them.
+/// Files that programs read without being given their names.
 bool is_read_by_name(const fs::path& path) {
   constexpr std::array<std::string_view, 3> kNames{".deepspeed_env", "default_config.yaml",
                                                    "sitecustomize.py"};
   return std::ranges::find(kNames, path.filename().native()) != kNames.end();
 }
 
-/// A file that is there, and that the script has edited, may be named without its folder or its ending:
-/// `train.py --config-name teacher`.
+/// An existing file that the script edited may be named without its directory or extension: `train.py
+/// --config-name teacher`.
 bool is_named(const Told& program, const fs::path& path) {
   std::error_code error;
   if (!fs::exists(path, error)) return false;
@@ -39,7 +39,7 @@ bool is_named(const Told& program, const fs::path& path) {
          });
 }
 
-/// By its path, or from the folder in which the program runs.
+/// By its path, or relative to the program's working directory.
 bool is_told(const Told& program, const std::string& path, bool below) {
   const auto front = program.folder + "/";
   const auto relative = path.starts_with(front) ? path.substr(front.size()) : path;
@@ -91,7 +91,7 @@ void Written::mkdir(const ProgramStart& start, const Words& argv) {
     if (!argv[i].starts_with('-')) folders_.insert(in_folder(start.folder, argv[i]));
 }
 
-/// Edited after it was copied: the plan's copy is the one from before.
+/// Edited after it was copied: the plan's copy is the earlier one.
 bool Written::is_changed_copy(const std::string& path) const {
   const auto text = sys::read_regular_file(layer_.map_to_read(path), kLargest);
   for (const auto& copy : copies_) {
@@ -152,7 +152,7 @@ std::vector<WrittenFile> Written::told_to(const Told& program) const {
   }
   for (auto& one : files()) {
     const auto folder = fs::path(one.path).parent_path().native();
-    // A folder of its own, not that of the job.
+    // A directory of its own, not that of the job.
     const bool in_folder = folders_.contains(folder) && one.text != "" && is_told(program, folder, false);
     const bool edited = layer_.covers(one.path) && is_named(program, one.path);
     if (in_folder || edited || is_read_by_name(one.path) || is_told(program, one.path, false))

@@ -12,33 +12,33 @@
 
 namespace nlaunch::shell {
 
-/// A file that the script has written, or a folder that it has made.
+/// A file that the script wrote, or a directory that it created.
 struct WrittenFile {
-  std::string path;                 ///< of a folder with a slash at its end
-  std::optional<std::string> text;  ///< nothing: it is no text, or has more than 64 KiB
+  std::string path;                 ///< a directory ends with a slash
+  std::optional<std::string> text;  ///< nullopt: not text, or larger than 64 KiB
   bool executable = false;
   bool in_task = false;  ///< by a task of a step, on its node
   bool operator==(const WrittenFile&) const = default;
 };
 
-/// What a program is told: its words, its variables, and the folder in which it runs.
+/// What a program is given: its arguments, its variables and its working directory.
 struct Told {
   const Words& words;
   const std::vector<std::string>& variables;
   const std::string& folder;
 };
 
-/// A text names a path, or the path stands in front of a longer one where `below`: "--config=conf/a.yaml"
-/// names conf/a.yaml, and what is below conf.
+/// True if a text names a path or, with `below`, something below it: "--config=conf/a.yaml" names
+/// conf/a.yaml, and something below conf.
 bool names_path(std::string_view text, std::string_view path, bool below);
 
-/// Files of the layer: which the script itself has written, and which a program of the job would write.
+/// Files of the layer: those that the script itself wrote, and those that a program of the job would write.
 class Written {
  public:
-  /// `layer` outlives it.
+  /// `layer` must outlive this object.
   explicit Written(const ScratchLayer& layer) : layer_(layer) {}
 
-  /// The request says that it is there.
+  /// The request lists it as existing.
   void given(const std::string& path) { given_.insert(path); }
   /// The output of a program of the job goes into it.
   void redirected(const std::string& path) { outputs_.insert(path); }
@@ -46,7 +46,7 @@ class Written {
   void copied(const ProgramStart& start, const Words& argv);
   /// A program of the job prints into it.
   void job_prints_to(const std::string& pipe) { pipes_of_job_.insert(pipe); }
-  /// `tee FILE...`, which passes on what it reads.
+  /// `tee FILE...`, which passes its input on.
   void tee(const ProgramStart& start, const Words& argv);
   /// A task of a step writes it.
   void by_task(const std::string& path) { by_task_.insert(path); }
@@ -63,15 +63,15 @@ class Written {
 
   /// The script's own, sorted.
   [[nodiscard]] std::vector<WrittenFile> files() const;
-  /// Folders that it has made.
+  /// Directories that it created.
   [[nodiscard]] const std::set<std::string>& folders() const { return folders_; }
-  /// Those of them that a program is told of, and folders in which it is told of something.
+  /// Those that a program is given, and directories that contain something it is given.
   [[nodiscard]] std::vector<WrittenFile> told_to(const Told& program) const;
-  /// Files that a program is told of, and into which the output of another one goes.
+  /// Files that a program is given and that contain the output of another one.
   [[nodiscard]] std::vector<std::string> outputs_told_to(const Told& program) const;
 
  private:
-  /// What a copy had in it when it was made.
+  /// The contents of a copy when it was created.
   struct Copy {
     std::string target, source;
     std::optional<std::string> text;

@@ -14,21 +14,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// `${run.dir}` may stand in front; see plan::Checkpoint.
+/// May start with `${run.dir}`; see plan::Checkpoint.
 fs::path folder_of(const plan::Checkpoint& how, const fs::path& run_folder) {
   constexpr std::string_view kRunFolder = "${run.dir}";
   if (!how.dir.starts_with(kRunFolder)) return how.dir;
   return run_folder.string() + how.dir.substr(kRunFolder.size());
 }
 
-/// The number in the first group, where the whole name fits.
+/// The number in the first group, if the whole name matches.
 std::optional<std::uint64_t> step_of(const std::string& name, const re2::RE2& pattern) {
   std::string number;
   if (!re2::RE2::FullMatch(name, pattern, &number)) return std::nullopt;
   return text::whole_number<std::uint64_t>(number);
 }
 
-/// The step that the tracker names; nothing where there is no such file, or none that says it.
+/// The step in the tracker file; empty if the file does not exist or contains no number.
 std::optional<std::uint64_t> tracked(const fs::path& tracker) {
   constexpr std::uint64_t kLargest = 4096;
   const auto content = sys::read_regular_file(tracker, kLargest);
@@ -86,7 +86,7 @@ std::string CheckpointFolder::in_flight() const {
   for (const auto& found : all) {
     const auto left = left_.find(found.name);
     const bool cut_off = left != left_.end() && left->second == found.changed;
-    // Old ones are removed file by file.
+    // Old checkpoints are removed file by file, so they can look incomplete.
     if (!found.complete && !cut_off && (!newest || found.step > *newest)) return found.name;
   }
   return "";

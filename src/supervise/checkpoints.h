@@ -14,22 +14,24 @@ class RE2;
 
 namespace nlaunch::supervise {
 
-/// A checkpoint that is complete.
+/// A complete checkpoint.
 struct SavedCheckpoint {
   std::string path;
-  std::optional<std::uint64_t> step;  ///< nothing: it does not say
+  std::optional<std::uint64_t> step;  ///< empty: the path does not name one
 };
 
-/// The folder in which the learners save, looked at from outside: each call reads it.
+/// The directory to which the learners save, observed from outside: each call reads it again.
 class CheckpointFolder {
  public:
-  /// What is incomplete there now is of a run that was cut off, as long as nothing in it changes.
+  /// Incomplete checkpoints that exist now belong to a run that was cut off, as long as nothing in them
+  /// changes.
   CheckpointFolder(const plan::Checkpoint& how, const std::filesystem::path& run_folder);
   ~CheckpointFolder();
 
-  /// The complete one with the highest step; nothing: there is none.
+  /// The complete checkpoint with the highest step; empty if there is none.
   [[nodiscard]] std::optional<SavedCheckpoint> newest() const;
-  /// The name of one that is being written: later than all that are complete. Empty: there is none.
+  /// The name of the checkpoint that is being written: one newer than every complete one. Empty if there is
+  /// none.
   [[nodiscard]] std::string in_flight() const;
 
  private:
@@ -44,12 +46,12 @@ class CheckpointFolder {
   plan::Checkpoint how_;
   std::filesystem::path folder_;
   std::unique_ptr<re2::RE2> name_;
-  std::unique_ptr<re2::RE2> partial_;                            ///< null: there is none
-  std::map<std::string, std::filesystem::file_time_type> left_;  ///< incomplete when this was made
+  std::unique_ptr<re2::RE2> partial_;                            ///< null: none
+  std::map<std::string, std::filesystem::file_time_type> left_;  ///< incomplete when this object was created
 };
 
-/// The checkpoint that an attempt begins with: the newest in the folder; without a folder the last that the
-/// learners' output named before, by the run's events, where it is still there.
+/// The checkpoint with which an attempt starts: the newest in the checkpoint directory; without a directory,
+/// the last one that the learners' output named according to the run's events, if it still exists.
 std::optional<SavedCheckpoint> checkpoint_to_resume(const plan::Plan& plan,
                                                     const std::filesystem::path& run_folder);
 

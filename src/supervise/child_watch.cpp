@@ -15,7 +15,7 @@ namespace nlaunch::supervise {
 namespace {
 
 constexpr Duration kBetweenLooks = std::chrono::seconds(1);
-/// Each takes a descriptor: many more are data loaders and the like.
+/// Each needs a descriptor; beyond this number they are data loaders and the like.
 constexpr std::size_t kMostWatched = 256;
 
 }  // namespace
@@ -51,7 +51,7 @@ void ChildWatch::look() {
   for (const auto& [root, leader] : roots_()) {
     for (const auto& info : sys::descendants(leader, all)) take(root, info, seen);
   }
-  // One that is watched is told of by its descriptor, also where it is no longer below its parent.
+  // A watched process is reported through its descriptor, even if it is no longer below its parent.
   for (auto& [id, watched] : watched_) {
     if (watched.handle) seen.try_emplace(id, std::move(watched));
   }
@@ -64,9 +64,9 @@ void ChildWatch::take(ProcessIndex root, const sys::ProcessInfo& info,
   const sys::ProcessId id{info.pid, info.start_ticks};
   auto known = watched_.extract(id);
   const bool twice = !known.empty();
-  if (!twice && !sys::is_alive(info)) return;  // it was told of
+  if (!twice && !sys::is_alive(info)) return;  // already reported
   auto watched = twice ? std::move(known.mapped()) : Watched{.root = root, .child = {info.pid, ""}};
-  // A title may come later than the process, and is gone once it has ended and nobody has asked how.
+  // A title can appear later than the process, and disappears once it has exited and was not reaped.
   const auto arguments = sys::command_line(info.pid);
   if (!twice || !arguments.empty()) watched.child.title = sys::process_title(arguments, info.name);
   if (twice && !watched.handle && seen.size() < kMostWatched) {
@@ -76,7 +76,7 @@ void ChildWatch::take(ProcessIndex root, const sys::ProcessInfo& info,
   seen.emplace(id, std::move(watched));
 }
 
-void ChildWatch::tell_of_ended(ProcessIndex root) {
+void ChildWatch::report_exited(ProcessIndex root) {
   std::vector<sys::ProcessId> gone;
   for (const auto& [id, watched] : watched_) {
     if (watched.root != root || !watched.handle) continue;
@@ -92,7 +92,7 @@ void ChildWatch::ended(sys::ProcessId id) {
   const auto& watched = node.mapped();
   const auto status = sys::status_of_ended(watched.handle.get(), id.pid);
   loop_.unwatch(watched.handle.get());
-  // The loop still holds it until this call is over.
+  // The loop still uses it until this call returns.
   loop_.post([handle = std::make_shared<sys::UniqueFd>(std::move(node.mapped().handle))] {});
   ended_(watched.root, watched.child, status);
 }

@@ -11,26 +11,26 @@
 
 namespace nlaunch::supervise {
 
-/// A process below one of the plan's: "VLLM::EngineCore (pid 4711)".
+/// A descendant of one of the plan's processes: "VLLM::EngineCore (pid 4711)".
 struct Child {
   pid_t pid = 0;
   std::string title;
   [[nodiscard]] std::string str() const;
 };
 
-/// The server that it belongs to cannot do without it, by its title: a part of vLLM or SGLang, Ray's own
-/// processes on a node. A worker of Ray (`ray::`) may be started again.
+/// Whether, by its title, the server cannot work without this process: a part of vLLM or SGLang, or one of
+/// Ray's own processes on a node. A Ray worker (`ray::`) may be restarted.
 bool is_part_of_server(std::string_view title);
 
-/// Its parent starts and ends it as it likes: a worker of Ray without work, an agent of its raylet.
+/// Whether its parent starts and stops it at will: an idle Ray worker, an agent of its raylet.
 bool comes_and_goes(std::string_view title);
 
-/// Notices which processes below those of the plan end, and how: a server whose worker was killed says little
-/// more than that it is gone. Those that live for less than a look (compilers, probes of a version) are not
-/// watched.
+/// Reports which descendants of the plan's processes exit, and how: a server whose worker was killed prints
+/// little more than that the worker is gone. Processes that live for less than one scan (compilers, version
+/// probes) are not watched.
 class ChildWatch {
  public:
-  /// `root` is the process of the plan. The status is missing where the kernel does not tell it.
+  /// `root` is the process of the plan. The status is missing if the kernel does not report it.
   using Ended =
       std::function<void(ProcessIndex root, const Child& child, std::optional<sys::WaitStatus> status)>;
   /// The processes of the plan that are alive.
@@ -40,15 +40,15 @@ class ChildWatch {
   ChildWatch(const ChildWatch&) = delete;
   ChildWatch& operator=(const ChildWatch&) = delete;
 
-  /// Tells at once of those below `root` that have ended: a parent that ends because of that is told of after
-  /// them, whichever the loop hears of first.
-  void tell_of_ended(ProcessIndex root);
+  /// Immediately reports the descendants of `root` that have exited, so that a parent that exits because of
+  /// them is reported after them, whatever order the loop sees.
+  void report_exited(ProcessIndex root);
 
  private:
   struct Watched {
     ProcessIndex root = 0;
     Child child;
-    sys::UniqueFd handle{};  ///< none until it was seen twice
+    sys::UniqueFd handle{};  ///< none until the process was seen twice
   };
 
   void look();

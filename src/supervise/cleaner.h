@@ -9,7 +9,7 @@
 
 namespace nlaunch::supervise {
 
-/// Kills what processes leave behind when they end, many at a time in one look at /proc, without blocking the
+/// Kills what processes leave behind when they exit: many at a time per scan of /proc, without blocking the
 /// loop.
 class Cleaner {
  public:
@@ -23,7 +23,7 @@ class Cleaner {
 
   /// Calls `done` when nothing of the subtree is left, or after five seconds.
   void clean(sys::Subtree subtree, Done done);
-  /// Kills the subtree of a process that may be alive itself. What it forks meanwhile is for `clean`.
+  /// Kills the subtree of a process that may itself be alive. What it forks meanwhile is left to `clean`.
   static void kill(sys::Subtree subtree) { sys::kill_subtrees({subtree}); }
 
  private:
@@ -32,7 +32,7 @@ class Cleaner {
     Done done;
     int looks = 0;
     std::map<sys::ProcessId, sys::ProcessInfo> killed;
-    std::vector<sys::ProcessInfo> there;  ///< at the last look, zombies too
+    std::vector<sys::ProcessInfo> there;  ///< at the last scan, including zombies
   };
   void look();
   void schedule(Duration delay);

@@ -57,15 +57,15 @@ void EventLog::write(std::string_view event, const Json& fields) {
   line["time"] = utc_now();
   line["event"] = event;
   line.update(fields);
-  // One write for each line: a reader, or a second writer, never sees half of one.
+  // One write per line: a reader or a second writer never sees half a line.
   file_.append(json_text(line) + "\n");
   if (observer_) observer_(event, fields);
 }
 
 namespace {
 
-/// What the values of these keys are, in every event. nlaunch writes no other, but a file may be damaged, or
-/// another's.
+/// The types of these keys in every event. nlaunch writes no others, but a file may be damaged or from
+/// another program.
 constexpr auto kTexts = std::to_array<std::string_view>({"event", "time", "name", "id", "site", "host", "job",
                                                          "process", "how", "reason", "outcome", "what", "why",
                                                          "signal", "verdict", "child", "waited"});
@@ -80,7 +80,7 @@ std::string mistyped(const Json& event) {
     const bool number = std::ranges::find(kNumbers, key) != kNumbers.end();
     const bool fits = (!text || value.is_string()) && (!number || value.is_number_integer());
     if (!fits)
-      return fmt::format("'{}' must be a {}, found: {}", key, text ? "text" : "whole number",
+      return fmt::format("'{}' must be a {}, found: {}", key, text ? "string" : "whole number",
                          value.type_name());
   }
   return {};
@@ -103,7 +103,7 @@ Result<std::vector<Json>> read_events(const std::filesystem::path& path) {
     const auto known = check_format(event, formats::kEvents, path.string());
     if (!known) return std::unexpected(known.error());
     for (const auto key : kTexts) {
-      // A name with a line break in it would be a row of its own in `nlaunch ps`.
+      // A name with a line break would be a separate row in `nlaunch ps`.
       if (const auto text = event.find(key); text != event.end())
         *text = text::printable(text->get_ref<const std::string&>());
     }

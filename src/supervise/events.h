@@ -15,19 +15,20 @@ namespace nlaunch::supervise {
 
 using Json = nlohmann::ordered_json;
 
-/// events.jsonl: one JSON object a line, in the order in which things happened, so that the file retells the
-/// run. It begins with "run", which has the format's version; a job that goes on has one more. Each has
-/// "mono_ms" (CLOCK_MONOTONIC, milliseconds: differences are true), "time" (UTC, ISO 8601) and "event".
+/// events.jsonl: one JSON object per line, in chronological order, so that the file retells the run. The
+/// first event is "run", which has the format version; each job that continues the run adds another. Every
+/// event has "mono_ms" (CLOCK_MONOTONIC in milliseconds, so that differences are exact), "time" (UTC, ISO
+/// 8601) and "event".
 class EventLog {
  public:
-  /// Keeps nothing.
+  /// Writes nothing.
   EventLog() = default;
-  /// Appends to `path`. What cannot be written is said once, to `trouble`.
+  /// Appends to `path`. The first write failure is reported to `trouble`, once.
   EventLog(std::filesystem::path path, AppendedFile::Trouble trouble)
       : file_(std::move(path), std::move(trouble)) {}
 
   void write(std::string_view event, const Json& fields = Json::object());
-  /// Notices that the file has been removed.
+  /// Detects that the file has been removed.
   void check() { file_.check(); }
   /// Called with each event from now on, after it was written.
   void observe(std::function<void(std::string_view event, const Json& fields)> observer) {
@@ -39,17 +40,17 @@ class EventLog {
   std::function<void(std::string_view event, const Json& fields)> observer_;
 };
 
-/// "2026-01-31T12:00:00.123Z", now.
+/// The current time: "2026-01-31T12:00:00.123Z".
 std::string utc_now();
 /// The same for seconds since 1970.
 std::string utc_of(std::time_t seconds);
-/// Seconds since 1970 of such a time; nothing for any other text.
+/// Seconds since 1970 of such a time; empty for any other text.
 std::optional<double> parse_utc(std::string_view text);
-/// The same for the name of a folder: "20260131T120000Z".
+/// The same in a form for directory names: "20260131T120000Z".
 std::string utc_stamp();
 
-/// The events of a run that may still be going on: a last line that is not whole yet is left out. Those of a
-/// newer format are a failure [format.newer].
+/// The events of a run that may still be running: an incomplete last line is left out. Events of a newer
+/// format are a failure [format.newer].
 Result<std::vector<Json>> read_events(const std::filesystem::path& path);
 
 }  // namespace nlaunch::supervise

@@ -21,7 +21,7 @@ namespace nlaunch::supervise {
 namespace {
 
 constexpr std::array kForwarded{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
-/// Processes that hold a GPU may need seconds until the driver has torn them down.
+/// Processes that hold a GPU may need seconds until the driver has cleaned up.
 constexpr Duration kSweepLimit = std::chrono::seconds(20);
 
 bool is_ignored(int signal) {
@@ -41,7 +41,7 @@ sigset_t watched_signals() {
   return set;
 }
 
-/// What the supervisor has announced: the last folder that it sent.
+/// What the supervisor has announced: the last directory that it sent.
 std::string announced(int channel) {
   std::string folder;
   std::array<char, 4096> message;
@@ -91,7 +91,7 @@ class Guardian {
     }
   }
 
-  /// The next program finds signals as this one did.
+  /// Restores the signal state for the next program.
   void hand_over(const SupervisorLost& lost, const Successor& successor) const {
     for (const int signal : {SIGTTOU, SIGTTIN}) ::signal(signal, SIG_DFL);
     ::sigprocmask(SIG_SETMASK, &before_, nullptr);
@@ -120,7 +120,7 @@ class Guardian {
 
 [[noreturn]] void guard(Guardian guardian, const std::function<void(const SupervisorLost&)>& on_lost,
                         const Successor& successor) {
-  // In the background, a terminal with `tostop` must not stop the guardian, which waits.
+  // In the background, a terminal with `tostop` must not stop the waiting guardian.
   ::signal(SIGTTOU, SIG_IGN);
   ::signal(SIGTTIN, SIG_IGN);
   const int code = guardian.run(on_lost, successor);
@@ -148,7 +148,7 @@ GuardianLink enter_guarded(const std::function<void(const SupervisorLost&)>& on_
                            const Successor& successor) {
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-    throw std::runtime_error(fmt::format("cannot make a socket pair: {}", std::strerror(errno)));
+    throw std::runtime_error(fmt::format("cannot create a socket pair: {}", std::strerror(errno)));
   }
   sys::UniqueFd ours(ends[0]);
   sys::UniqueFd theirs(ends[1]);

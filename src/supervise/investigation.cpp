@@ -5,7 +5,7 @@
 namespace nlaunch::supervise {
 namespace {
 
-/// What the collection on each node may take (evidence/spec.h), and a moment for its answer.
+/// Time limit of the collection on each node (evidence/spec.h), plus a margin for its answer.
 constexpr Duration kForEvidence = std::chrono::seconds(33);
 
 }  // namespace

@@ -13,27 +13,28 @@
 
 namespace nlaunch::supervise {
 
-/// Who holds a run up, as the evidence shows it.
+/// Which process blocks a run, according to the evidence.
 struct Judgement {
   std::string sentence;               ///< "learner.1 (rank 1) sleeps in train.py:12, the others wait for it"
-  std::vector<std::string> lines;     ///< what else a person should see
-  std::optional<ProcessIndex> fault;  ///< whose fault it is; empty: not sure
+  std::vector<std::string> lines;     ///< further lines for the user
+  std::optional<ProcessIndex> fault;  ///< which process is at fault; empty: not sure
   Json json;                          ///< for the summary
 };
-/// From the evidence in this folder, and from how far each process had come; writes its verdict there, too.
+/// Judges from the evidence in this directory and from each process's progress; also writes its verdict
+/// there.
 using Judge = std::function<Judgement(const std::string& folder, const watch::Progress& progress)>;
 
-/// The file in the folder of an attempt by which another program on any host asks for evidence. Whoever
-/// investigates removes it; what comes of it is the next event "evidence".
+/// The file in an attempt's directory by which another program on any host requests evidence. The
+/// investigator removes it; the result is the next event "evidence".
 inline constexpr std::string_view kEvidenceWanted = "evidence-wanted";
 
-/// Collects evidence of all processes of all nodes at the same time, in a folder of its own, and has it
-/// judged. One at a time.
+/// Collects evidence from all processes of all nodes at the same time, in a separate directory, and has it
+/// judged. One investigation at a time.
 class Investigation {
  public:
   struct Options {
-    std::filesystem::path evidence;  ///< folder for the evidence of this attempt
-    std::size_t nodes = 1;           ///< that are to answer
+    std::filesystem::path evidence;  ///< directory for the evidence of this attempt
+    std::size_t nodes = 1;           ///< that have to answer
     Judge judge{};                   ///< not given: evidence is not judged
     std::function<watch::Progress()> progress{};
     std::function<void(const std::string&)> say{};
@@ -48,10 +49,11 @@ class Investigation {
   Investigation& operator=(const Investigation&) = delete;
 
   [[nodiscard]] bool goes_on() const { return awaited_ > 0; }
-  /// Not to be called while one goes on. What it finds is said and recorded before `done` is called.
+  /// Must not be called while an investigation is in progress. The result is printed and recorded before
+  /// `done` is called.
   void begin(Done done);
   void on(const process_event::Collected& collected);
-  /// What goes on is given up.
+  /// Cancels the investigation in progress.
   void stop();
 
  private:

@@ -10,7 +10,7 @@
 namespace nlaunch::supervise {
 namespace {
 
-/// True when every byte can be shown as it is. Without a branch for each byte, so that it is vectorised.
+/// True if every byte is printable. Without a branch per byte, so that it is vectorised.
 bool is_plain(std::string_view text) {
   unsigned other = 0;
   for (const char c : text) {

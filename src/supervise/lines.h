@@ -3,14 +3,14 @@
 #include <string>
 #include <string_view>
 
-/// From a stream of bytes to lines.
+/// Splits a byte stream into lines.
 namespace nlaunch::supervise {
 
-/// A line longer than this is handed on in pieces: one without an end must not be kept whole.
+/// A longer line is passed on in pieces: a line that never ends must not be kept in memory.
 inline constexpr std::size_t kLongestLine = 65536;
 
-/// Cuts a stream into lines. `then(line, continued)` gets each without its newline; `continued` says that it
-/// goes on from the piece before.
+/// Splits a stream into lines. `then(line, continued)` gets each line without its newline; `continued` means
+/// that it continues the previous piece.
 class LineCutter {
  public:
   template <class Then>
@@ -29,7 +29,7 @@ class LineCutter {
     }
   }
 
-  /// Hands on the last line where it has no end.
+  /// Passes on the last line if it has no newline.
   template <class Then>
   void finish(Then&& then) {
     if (!partial_.empty()) hand_on_partial(true, then);
@@ -64,26 +64,26 @@ class LineCutter {
     partial_ += part;
   }
 
-  /// The end of `text`, or the start of the UTF-8 character that is cut there.
+  /// The end of `text`, or the start of the UTF-8 character that is cut off there.
   static std::size_t last_character_border(std::string_view text);
 
   std::string partial_;
   bool continued_ = false;
 };
 
-/// Appends `line` as it can be shown: UTF-8 and tabs stay, what could act on a terminal is shown as \xNN. Of
-/// a line that was written over again and again (a progress bar) the last state is shown.
+/// Appends `line` in printable form: UTF-8 and tabs stay; anything that could act on a terminal becomes \xNN.
+/// Of a line that was overwritten repeatedly (a progress bar), only the last state is shown.
 void append_shown(std::string& out, std::string_view line);
 
-/// The lines of a process for the terminal, with a prefix that says whose they are.
+/// Formats the lines of a process for the terminal, with a prefix that names the process.
 class LinePrinter {
  public:
   enum class Style { plain, coloured };
-  /// `name` is padded to `width` characters; `hue` picks the colour.
+  /// `name` is padded to `width` characters; `hue` selects the colour.
   LinePrinter(std::string_view name, std::size_t width, std::size_t hue, Style style);
 
-  /// Appends the whole lines to `out`, returns their number. Pieces that continue a line have ┆ in place of
-  /// │.
+  /// Appends the complete lines to `out` and returns their number. Pieces that continue a line have ┆ instead
+  /// of │.
   std::size_t feed(std::string_view bytes, std::string& out);
   std::size_t finish(std::string& out);
 

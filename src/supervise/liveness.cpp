@@ -11,7 +11,7 @@ namespace nlaunch::supervise {
 namespace {
 
 std::string target_of(const plan::Alive& alive) {
-  constexpr std::size_t kLongest = 80;  // of a program that is told; it may be a whole script
+  constexpr std::size_t kLongest = 80;  // of the program named in the reason; it may be a whole script
   if (!alive.http.empty()) return alive.http;
   if (!alive.tcp.empty()) return alive.tcp;
   return text::printable(text::join(alive.exec, " ").substr(0, kLongest));
@@ -43,7 +43,7 @@ void Liveness::look() {
   } else {
     deadline_ = loop_.after(alive_.timeout, [this] {
       asked_.reset();
-      judge(fmt::format("no end within {}", format_duration(alive_.timeout)));
+      judge(fmt::format("did not exit within {}", format_duration(alive_.timeout)));
     });
     asked_ = std::make_unique<sys::ExecCheck>(loop_, program_, answer);
   }
@@ -54,12 +54,12 @@ void Liveness::judge(const sys::CheckResult& result) {
   failures_ = result ? failures_ + 1 : 0;
   if (failures_ < alive_.failures) {
     const auto took = std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - begun_);
-    return look_after(alive_.every - std::min(alive_.every, took));  // from one begin to the next
+    return look_after(alive_.every - std::min(alive_.every, took));  // from one start to the next
   }
   const auto reason = fmt::format("{}: {}{}", target_of(alive_), *result,
                                   failures_ > 1 ? fmt::format(", {} times in a row", failures_) : "");
   const auto silent = std::exchange(silent_, nullptr);
-  silent(reason);  // which may destroy this
+  silent(reason);  // which may destroy this object
 }
 
 }  // namespace nlaunch::supervise

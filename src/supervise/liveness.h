@@ -13,14 +13,14 @@
 
 namespace nlaunch::supervise {
 
-/// Asks a process that is ready, again and again, whether it still answers; nothing of it blocks the loop.
-/// Destroyed, it asks no more and calls nothing.
+/// Repeatedly checks whether a process that is ready still answers, without blocking the loop. Once
+/// destroyed, it stops checking and calls nothing.
 class Liveness {
  public:
   /// Called once: "http://n1:8000/health: no answer within 10s, 3 times in a row".
   using Silent = std::function<void(const std::string& reason)>;
 
-  /// `like`: how the process is started, and so the program of `exec`.
+  /// `like`: how the process is started; the program of `exec` is started in the same way.
   Liveness(sys::Loop& loop, plan::Alive alive, sys::SpawnRequest like, Silent silent);
   ~Liveness();
   Liveness(const Liveness&) = delete;
@@ -35,10 +35,10 @@ class Liveness {
   plan::Alive alive_;
   sys::SpawnRequest program_;
   Silent silent_;
-  unsigned failures_ = 0;                          ///< one after the other
-  std::chrono::steady_clock::time_point begun_{};  ///< the look that goes on, or the last
+  unsigned failures_ = 0;                          ///< consecutive
+  std::chrono::steady_clock::time_point begun_{};  ///< start of the current or the last check
   sys::Loop::TimerId next_ = 0;
-  sys::Loop::TimerId deadline_ = 0;  ///< of a program
+  sys::Loop::TimerId deadline_ = 0;  ///< of an `exec` program
   std::unique_ptr<sys::NetCheck> check_;
   std::unique_ptr<sys::ExecCheck> asked_;
 };

@@ -18,16 +18,16 @@ namespace {
 
 constexpr Duration kLookAtProgress = std::chrono::milliseconds(250);
 constexpr Duration kLookAtFiles = std::chrono::seconds(2);
-/// A killed process that holds a GPU may need seconds until the driver has let it go.
+/// A killed process that holds a GPU may need seconds until the driver has released it.
 constexpr Duration kKillLimit = std::chrono::seconds(20);
-/// For a program or a server to take a change of addresses.
+/// For a program or a server to accept changed addresses.
 constexpr Duration kToBeTold = std::chrono::seconds(10);
-/// That something has the weights of now.
+/// For the report that a process has the current weights.
 constexpr Duration kForEver = std::chrono::hours(24 * 365);
 constexpr std::size_t kLastLines = 20;
 constexpr std::size_t kLongestLastLine = 500;
 
-/// What cannot be asked of a process: a URL that cannot be read; else empty.
+/// A URL of a check that cannot be parsed; else empty.
 std::string problem_with(const plan::BoundProcess& bound) {
   if (const auto problem = supervise::problem_with(bound.ready); !problem.empty())
     return "readiness check: " + problem;
@@ -56,28 +56,29 @@ std::vector<pid_t> run_pids() {
 
 }  // namespace
 
-/// What is known here of one process.
+/// The state of one process on this node.
 struct LocalBackend::Live {
   const plan::BoundProcess* bound = nullptr;
   std::string role{};
-  std::size_t output = 0;  ///< index into the Output
-  sys::Subtree subtree{};  ///< leader 0: is not running
-  pid_t pid = 0;           ///< of its last start; 0: it was never started
-  bool untold = false;     ///< see tell_again
-  bool ended = false;      ///< its wait status is there
-  bool killed = false;     ///< by nlaunch, with all below it
+  std::size_t output = 0;     ///< index into the Output
+  sys::Subtree subtree{};     ///< leader 0: not running
+  pid_t pid = 0;              ///< of its last start; 0: never started
+  bool needs_replay = false;  ///< see replay_events
+  bool ended = false;         ///< its wait status is known
+  bool killed = false;        ///< by nlaunch, with its descendants
   sys::WaitStatus status{};
   Duration ended_at{};
-  FileStamp file{};                   ///< of its readiness, before it was started
-  FileStamp heartbeat{};              ///< as it was last seen
-  std::shared_ptr<LineWatch> line{};  ///< of its readiness, since it was started
+  FileStamp file{};                   ///< its readiness file, before it was started
+  FileStamp heartbeat{};              ///< its heartbeat file, when last seen
+  std::shared_ptr<LineWatch> line{};  ///< for its readiness, since it was started
   std::unique_ptr<Readiness> readiness{};
   std::unique_ptr<Liveness> liveness{};            ///< once it is ready
-  std::unique_ptr<ThroughputReader> throughput{};  ///< likewise
-  std::shared_ptr<LineWatch> fresh_line{};  ///< that says that it has the weights, since it was started
-  std::unique_ptr<Readiness> fresh{};       ///< while it is stale
+  std::unique_ptr<ThroughputReader> throughput{};  ///< once it is ready
+  std::shared_ptr<LineWatch>
+      fresh_line{};  ///< for the line that shows that it has the weights, since it was started
+  std::unique_ptr<Readiness> fresh{};  ///< while it is stale
 
-  /// A file that is relative to its working folder.
+  /// Resolves a path relative to its working directory.
   [[nodiscard]] std::string absolute(const std::string& path) const {
     return path.empty() || path.starts_with('/') ? path : fmt::format("{}/{}", bound->workdir, path);
   }
@@ -88,12 +89,12 @@ struct LocalBackend::Live {
     return ready;
   }
 
-  /// For `command`, started as the process is.
+  /// For `command`, started in the same way as the process.
   [[nodiscard]] sys::SpawnRequest request(const std::vector<std::string>& command,
                                           plan::Variables more = {}) const {
     sys::SpawnRequest request;
-    request.tracer = ::getpid();  // of what looks into it when it hangs
-    // Its children ask for the same, where libnlaunch-scope.so is in them.
+    request.tracer = ::getpid();  // may trace it when it hangs
+    // Its children allow the same if they have libnlaunch-scope.so.
     if (!bound->preload.empty()) more.emplace_back("NLAUNCH_TRACER", std::to_string(request.tracer));
     auto start = plan::start_of(*bound, command, more);
     request.argv = std::move(start.argv);
@@ -213,13 +214,13 @@ void LocalBackend::perform(const NodeAction& action) {
   std::visit([this](const auto& what) { on(what); }, action);
 }
 
-void LocalBackend::tell_again() {
-  for (auto& [process, live] : live_) live.untold = live.pid > 0;
+void LocalBackend::replay_events() {
+  for (auto& [process, live] : live_) live.needs_replay = live.pid > 0;
 }
 
 void LocalBackend::on(const action::Start& start) {
   auto& live = live_.at(start.process);
-  if (std::exchange(live.untold, false)) {
+  if (std::exchange(live.needs_replay, false)) {
     tell(process_event::Started{start.process, live.pid});
     if (live.ended) tell(process_event::Ended{start.process, live.status});
     return;
@@ -256,7 +257,7 @@ Result<pid_t> LocalBackend::spawn(Live& live) {
   return pid;
 }
 
-/// From the start on: whoever decides asks for it later, on another node by as much as a message takes.
+/// From the start of the process: the leader asks for the line later, on another node by a message delay.
 void LocalBackend::watch_for_line(Live& live) {
   live.line = live.fresh_line = nullptr;
   if (!live.bound->ready.log.empty()) live.line = std::make_shared<LineWatch>(live.bound->ready.log);
@@ -270,7 +271,7 @@ void LocalBackend::watch_for_line(Live& live) {
 }
 
 void LocalBackend::ended(ProcessIndex process, sys::WaitStatus status) {
-  if (children_) children_->tell_of_ended(process);
+  if (children_) children_->report_exited(process);
   auto& live = live_.at(process);
   live.ended = true;
   live.status = status;
@@ -285,7 +286,7 @@ void LocalBackend::ended(ProcessIndex process, sys::WaitStatus status) {
 void LocalBackend::on(const action::AwaitReady& await) {
   auto& live = live_.at(await.process);
   const auto process = await.process;
-  if (live.ended || live.subtree.leader == 0) return;  // whoever asks will hear of it
+  if (live.ended || live.subtree.leader == 0) return;  // its exit is reported anyway
   Readiness::Then then{
       .ready = [this, process] { tell(process_event::Ready{process}); },
       .timed_out =
@@ -362,24 +363,24 @@ void LocalBackend::on(const action::Notify& notify) {
   tellers_[number] = std::make_unique<sys::ExecCheck>(loop_, live.request(how.exec, variables), done);
   loop_.after(kToBeTold, [this, number, notify] {
     if (tellers_.erase(number) > 0)  // which ends it
-      notify_failed(notify, fmt::format("no end within {}", format_duration(kToBeTold)));
+      notify_failed(notify, fmt::format("did not exit within {}", format_duration(kToBeTold)));
   });
 }
 
 void LocalBackend::notify_failed(const action::Notify& notify, const std::string& why) {
   const auto& live = live_.at(notify.process);
   const auto& how = *live.bound->on_change;
-  const auto whom = how.post.empty() ? fmt::format("the program of on_change of {}", live.bound->name)
+  const auto whom = how.post.empty() ? fmt::format("the on_change program of {}", live.bound->name)
                                      : fmt::format("{} (on_change of {})", how.post, live.bound->name);
   tell(process_event::Trouble{options_.node.masker.mask(
-      fmt::format("{} could not take that the addresses of '{}' have changed: {}", whom, notify.role, why))});
+      fmt::format("{} did not accept the new addresses of '{}': {}", whom, notify.role, why))});
 }
 
 void LocalBackend::on(const action::SignalGroup& send) {
   auto& live = live_.at(send.process);
   if (live.subtree.leader > 0) {
     signal_group(live.subtree.leader, live.bound->wrapper, send.signal);
-    // One that is stopped would hear of it only when it is killed.
+    // A stopped process would only receive the signal when it is continued.
     signal_group(live.subtree.leader, live.bound->wrapper, SIGCONT);
   }
   live.readiness.reset();
@@ -411,13 +412,13 @@ void LocalBackend::on(const action::Collect& collect) {
   std::optional<sys::SpawnRequest> program;
   if (options_.hooks.collect)
     program = options_.hooks.collect(live_pids(), ended_processes(), collect.folder);
-  if (!program) return tell(process_event::Collected{"nothing could be collected here"});
+  if (!program) return tell(process_event::Collected{"nothing could be collected on this node"});
   collection_ = std::make_unique<sys::ExecCheck>(
       loop_, std::move(*program),
       [this](const std::optional<std::string>& why) { tell(process_event::Collected{why.value_or("")}); });
 }
 
-/// A process in uninterruptible sleep does not even end by SIGKILL; the run must.
+/// A process in uninterruptible sleep does not exit even on SIGKILL; the run must.
 void LocalBackend::give_up_later(ProcessIndex process) {
   loop_.after(kKillLimit, [this, process, leader = live_.at(process).subtree.leader] {
     auto& live = live_.at(process);
@@ -430,7 +431,7 @@ void LocalBackend::give_up_later(ProcessIndex process) {
 
 void LocalBackend::on(const action::CleanUp& clean) {
   auto& live = live_.at(clean.process);
-  const bool is_clean = live.subtree.leader == 0;  // somebody else had decided before; see tell_again
+  const bool is_clean = live.subtree.leader == 0;  // handled under the previous leader; see replay_events
   if (clean.leave || is_clean) {
     live.subtree.leader = 0;
     return tell(process_event::CleanedUp{clean.process, {}, last_lines_of_task(live)});
@@ -476,7 +477,7 @@ void LocalBackend::ending() {
   if (options_.hooks.before_stop) options_.hooks.before_stop(live_pids());
 }
 
-/// They are no leftovers of the run.
+/// They are not leftovers of the run.
 void LocalBackend::end_own_programs() {
   collection_.reset();
   beside_.reset();

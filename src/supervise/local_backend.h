@@ -22,56 +22,55 @@ namespace nlaunch::supervise {
 /// The processes that are alive: index into Plan::processes → pid.
 using LivePids = std::map<std::uint32_t, pid_t>;
 
-/// Those that have ended, and how.
+/// The processes that have exited, and how.
 struct EndedProcess {
   sys::WaitStatus status;
-  Duration at{};  ///< since the attempt began
+  Duration at{};  ///< since the start of the attempt
 };
 using EndedProcesses = std::map<std::uint32_t, EndedProcess>;
 
-/// What others do while processes run on this machine. They run on the loop: what takes long belongs
-/// elsewhere.
+/// Callbacks while processes run on this machine. They run on the loop: slow work belongs elsewhere.
 struct Hooks {
   std::function<void(std::uint32_t process, pid_t pid)> on_started;
-  /// Called every `period`. A reason that it gives ends the run, with this exit code.
+  /// Called every `period`. If it returns a reason, the run ends with this exit code.
   struct Abort {
     std::string reason;
     int exit_code = 0;
   };
   std::function<std::optional<Abort>(const LivePids&)> tick;
   Duration period = std::chrono::seconds(5);
-  /// Called once, when it is decided that the run ends, while those processes that did not fail are alive.
+  /// Called once when the end of the run is decided, while the processes that did not fail are still alive.
   std::function<void(const LivePids&)> before_stop;
-  /// The program that collects what can be seen of the processes into this folder; nothing where it cannot
-  /// be made. Not given: nothing is collected.
+  /// The program that collects what can be observed of the processes into this directory; empty if it cannot
+  /// be built. Not set: nothing is collected.
   std::function<std::optional<sys::SpawnRequest>(const LivePids&, const EndedProcesses&,
                                                  const std::string& folder)>
       collect;
-  /// A program that runs as long as the processes do, and says nothing; nothing depends on it.
+  /// A program that runs as long as the processes do and prints nothing; nothing depends on it.
   std::optional<sys::SpawnRequest> beside;
 };
 
-/// The processes of one node, on this machine: started with their environment and their log file, checked for
-/// readiness, signalled, killed and swept. Needs a child subreaper, all of whose children are reaped.
+/// The processes of one node, on this machine: starts them with their environment and log file, checks
+/// readiness, signals, kills and cleans up. Needs a child subreaper, all of whose children are reaped.
 class LocalBackend : public ProcessBackend {
  public:
   struct Options {
     const plan::BoundNode& node;
-    std::filesystem::path logs;  ///< folder of the log files; is made
+    std::filesystem::path logs;  ///< directory of the log files; is created
     Terminal* terminal = nullptr;
     Color color = Color::never;
-    std::size_t name_width = 0;  ///< of the names on the terminal; 0: of the longest here
+    std::size_t name_width = 0;  ///< of the names on the terminal; 0: of the longest name here
     Hooks hooks;
     std::optional<plan::Watch> watch{};
     std::string saved{};  ///< plan::Checkpoint::saved
   };
-  /// `rules` of the whole plan; those of its processes that are on the node are performed here.
+  /// `rules` cover the whole plan; this backend acts on those of its processes that are on this node.
   LocalBackend(sys::Loop& loop, const Rules& rules, Options options, Tell tell);
   ~LocalBackend() override;
 
-  /// Somebody else decides from now on, who knows nothing of the processes that were started: of each that is
-  /// to be started for the first time it is told what has become of it until now.
-  void tell_again();
+  /// Another leader takes over that knows nothing of the processes already started: for each process that it
+  /// starts for the first time, it is told what has happened to it so far.
+  void replay_events();
 
   void perform(const NodeAction& action) override;
   void ending() override;
@@ -120,14 +119,14 @@ class LocalBackend : public ProcessBackend {
   Cleaner cleaner_;
   sys::SharedMemory shared_memory_;
   std::unique_ptr<Output> output_;
-  std::unique_ptr<ChildWatch> children_;  ///< until the run ends: what ends then is ended
+  std::unique_ptr<ChildWatch> children_;  ///< until the run ends: what exits after that was stopped
   std::optional<ProgressPattern> pattern_;
-  std::unique_ptr<RE2> saved_;                  ///< of checkpoints in learners' lines; null: nothing says it
-  std::unique_ptr<sys::ExecCheck> collection_;  ///< of evidence, that goes on
+  std::unique_ptr<RE2> saved_;                  ///< for checkpoints in learners' lines; null: none
+  std::unique_ptr<sys::ExecCheck> collection_;  ///< of evidence, in progress
   std::unique_ptr<sys::ExecCheck> beside_;
   std::vector<ProgressReader> readers_;  ///< by index into the Output
   std::map<ProcessIndex, Live> live_;
-  /// Of those who are told something, until they have answered.
+  /// Pending notifications, until they are answered.
   std::map<std::uint64_t, std::unique_ptr<sys::NetCheck>> posts_;
   std::map<std::uint64_t, std::unique_ptr<sys::ExecCheck>> tellers_;
   std::uint64_t told_ = 0;

@@ -5,7 +5,8 @@
 namespace nlaunch::supervise {
 namespace {
 
-/// Where the longest end of `text` begins that a secret may continue; its size where there is none.
+/// The start of the longest suffix of `text` that could be the start of a secret; the size of `text` if there
+/// is none.
 std::size_t start_of_candidate(std::string_view text, const std::vector<std::string>& secrets) {
   std::size_t start = text.size();
   for (const std::string_view secret : secrets) {
@@ -17,7 +18,7 @@ std::size_t start_of_candidate(std::string_view text, const std::vector<std::str
   return start;
 }
 
-/// Up to where `text` can be masked and handed on: no secret lies across that point, known or possible.
+/// The position up to which `text` can be masked and passed on: no secret, complete or possible, crosses it.
 std::size_t end_of_settled(std::string_view text, const std::vector<std::string>& secrets) {
   auto end = start_of_candidate(text, secrets);
   for (bool moved = true; moved;) {

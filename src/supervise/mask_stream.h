@@ -6,8 +6,8 @@
 
 namespace nlaunch::supervise {
 
-/// Takes secrets out of a stream of bytes, also where one lies across the border of two blocks: bytes that
-/// may be the beginning of a secret are held back until what follows decides.
+/// Removes secrets from a byte stream, even across block boundaries: bytes that may start a secret are held
+/// back until the following bytes decide.
 class MaskStream {
  public:
   /// `masker` must outlive this.
@@ -16,7 +16,7 @@ class MaskStream {
   /// The part of all bytes so far that can be shown now. Without secrets it is `bytes` itself. Valid until
   /// the next call.
   std::string_view feed(std::string_view bytes);
-  /// What was held back.
+  /// Returns the bytes that were held back.
   std::string_view finish();
 
  private:

@@ -18,8 +18,8 @@ struct Overloaded : Functions... {
   using Functions::operator()...;
 };
 
-constexpr int kCannotBeStarted = 127;  // as a shell has it
-constexpr int kEndedTooEarly = 1;      // exited with 0 where it should have gone on
+constexpr int kCannotBeStarted = 127;  // as in a shell
+constexpr int kEndedTooEarly = 1;      // exited with 0 although it should have kept running
 constexpr int kServesNobody = 1;
 
 /// "learner.2", "learner.2 (rank 2) on node1"
@@ -29,7 +29,7 @@ std::string who(const ProcessReport& process) {
   return fmt::format("{}{} on {}", process.name, rank, process.host);
 }
 
-/// " after 0.1s, 2.2s into the run": of the process that was first.
+/// " after 0.1s, 2.2s into the run": for the process that failed first.
 std::string after(const Outcome& outcome) {
   constexpr Duration kWithTheRun = std::chrono::seconds(1);
   const auto when = outcome.decided.value_or(outcome.took);
@@ -102,19 +102,19 @@ std::string end_of_child(const ProcessReport& process, const ChildReport& child)
 
 namespace {
 
-/// A request to end, of a person, the scheduler or the parent.
+/// A request to stop from the user, the scheduler or the parent.
 bool was_asked(const sys::WaitStatus& status) {
   const int signal = status.signal();
   return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGPIPE;
 }
 
-/// As a server ends its parts, too, when it ends itself.
+/// A server also stops its parts like this when it stops itself.
 bool was_orderly(const ChildReport& child) {
   return !child.status || child.status->ok() || was_asked(*child.status);
 }
 
-/// A server that fails by itself ends its parts first. One that has lost a part goes on, or ends in good
-/// order.
+/// A server that fails on its own stops its parts first. One that has lost a part keeps running or exits
+/// normally.
 bool may_have_lost_it(const ProcessReport& process, Duration decided) {
   const bool went_on = !process.ended || *process.ended > decided;
   return went_on || (process.status && process.status->ok());
@@ -127,7 +127,7 @@ bool LostChild::says_nothing() const {
 }
 
 std::optional<LostChild> lost_child(const Outcome& outcome) {
-  // What hangs for the want of a process hangs for as long as its timeouts.
+  // What hangs because a process is missing hangs until its timeouts expire.
   const bool hung = std::holds_alternative<Aborted>(outcome.cause);
   const Duration window = hung ? Duration(std::chrono::minutes(15)) : Duration(std::chrono::minutes(1));
   const auto decided = outcome.decided.value_or(outcome.took);
@@ -146,7 +146,7 @@ std::optional<LostChild> lost_child(const Outcome& outcome) {
       if (!orderly || (child.status && !child.status->ok())) keep_first(failed, {&process, &child});
     }
   }
-  // Ray's own processes kill their helpers when they end.
+  // Ray's own processes kill their helpers when they exit.
   const auto& lost = part ? part : failed;
   const bool by_itself = lost && !part && was_orderly(*lost->child);
   const bool with_a_code =
@@ -210,8 +210,8 @@ std::string sentence(const Outcome& outcome) {
             const auto again =
                 failed.alike > 0
                     ? fmt::format(
-                          "; it ended so {} times in a row, each soon after its start, and is not "
-                          "started again",
+                          "; crash loop: it failed the same way {} times in a row, each time soon after "
+                          "its start, and is not restarted",
                           failed.alike)
                     : "";
             return fmt::format("{} {}{}{}{}{}{}", name, failed.status.str(),
@@ -225,18 +225,18 @@ std::string sentence(const Outcome& outcome) {
                        : fmt::format("{} was not ready in time ({})", name, outcome.not_ready);
           },
           [&](const PartLost& lost) {
-            return fmt::format("{}, and {} did not end within {}", lost.reason, name,
+            return fmt::format("{}, and {} did not exit within {}", lost.reason, name,
                                in_seconds(kTimeToEndWithoutPart));
           },
           [&](const Unresponsive& silent) {
-            return fmt::format("{} does not answer any more ({}) {} into the run", name, silent.reason, when);
+            return fmt::format("{} stopped responding ({}) {} into the run", name, silent.reason, when);
           },
           [&](const StoppedBySignal& stopped) {
             return fmt::format("stopped by {} after {}", name_of_stop(stopped.signal), when);
           },
           [&](const GuardianGone&) { return fmt::format("nlaunch was killed after {}", when); },
           [&](const WalltimeNear&) {
-            return fmt::format("stopped after {}, for the walltime comes near", when);
+            return fmt::format("stopped after {} because the walltime is near", when);
           },
           [&](const NodeLost& lost) {
             return fmt::format("node {} was lost after {}: {}", lost.host, when, lost.why);
@@ -250,31 +250,31 @@ std::string sentence(const Outcome& outcome) {
 std::string saved_sentence(const Outcome& outcome, const plan::Plan& plan) {
   if (!plan.checkpoint || std::holds_alternative<Finished>(outcome.cause)) return {};
   const auto& newest = outcome.checkpoint;
-  if (!newest) return "no complete checkpoint is there";
+  if (!newest) return "no complete checkpoint was found";
   auto sentence = fmt::format("the newest complete checkpoint is {}", newest->path);
   if (!newest->step) return sentence;
   sentence += fmt::format(" (step {})", *newest->step);
   const auto after = outcome.last_step.value_or(0) - std::min(outcome.last_step.value_or(0), *newest->step);
-  if (after == 1) sentence += "; the step after it is in none";
-  if (after > 1) sentence += fmt::format("; the {} steps after it are in none", after);
+  if (after == 1) sentence += "; the step after it is not saved";
+  if (after > 1) sentence += fmt::format("; the {} steps after it are not saved", after);
   return sentence;
 }
 
 std::string advice(const Outcome& outcome) {
   const auto* failed = std::get_if<ProcessFailed>(&outcome.cause);
   const auto lost = lost_child(outcome);
-  // While the run goes on, nlaunch kills nobody.
+  // nlaunch does not kill processes during the run.
   const bool killed = (failed != nullptr && failed->status.signal() == SIGKILL) ||
                       (lost && lost->child->status && lost->child->status->signal() == SIGKILL);
   if (!killed) return {};
   if (outcome.oom_kills > 0) {
     return fmt::format(
-        "the kernel's OOM killer was at work: the job's memory cgroup counted {} while the run went on; "
-        "`dmesg -T` on the node has the sizes",
-        text::count(outcome.oom_kills, "such kill"));
+        "the kernel's OOM killer was active: the job's memory cgroup counted {} during the run; `dmesg -T` "
+        "on the node shows the sizes",
+        text::count(outcome.oom_kills, "OOM kill"));
   }
-  return "nlaunch did not send this SIGKILL: the kernel's OOM killer is the usual cause; `dmesg -T` or "
-         "`journalctl -k` on the node tell";
+  return "nlaunch did not send this SIGKILL; the usual cause is the kernel's OOM killer: check `dmesg -T` "
+         "or `journalctl -k` on the node";
 }
 
 Json to_json(const Outcome& outcome) {

@@ -12,14 +12,14 @@
 
 namespace nlaunch::supervise {
 
-/// What came of an action where the process lives. Times are since the attempt began.
+/// The results of actions, reported from where the process lives. Times are since the start of the attempt.
 namespace process_event {
-// What the table takes as it is.
-using event::Abort;  ///< somebody who watches there wants the run to end
+// Events that the state machine takes as they are.
+using event::Abort;  ///< a watcher there wants to end the run
 using event::Ended;
 using event::Fresh;
-using event::NodeBack;  ///< an agent is there in the place of one that was lost
-using event::NodeLost;  ///< a node, or the agent there, is gone, and these processes with it
+using event::NodeBack;  ///< an agent replaces one that was lost
+using event::NodeLost;  ///< a node or its agent is lost, and these processes with it
 using event::Ready;
 using event::Signal;
 using event::Unresponsive;
@@ -33,42 +33,42 @@ struct NotStarted {
 };
 struct NotReady {
   ProcessIndex process = 0;
-  std::string waited;  ///< for what, and what the last look said
+  std::string waited;  ///< what was awaited, and the result of the last check
 };
 struct CleanedUp {
   ProcessIndex process = 0;
-  std::vector<std::string> killed;        ///< that it had left behind: "python (pid 4711)"
-  std::vector<std::string> last_lines{};  ///< of a task that has ended
+  std::vector<std::string> killed;        ///< that it left behind: "python (pid 4711)"
+  std::vector<std::string> last_lines{};  ///< of a task that has exited
 };
-/// A process below it ended by a signal or with another code than 0, or ended and nobody can say how.
+/// A descendant was killed by a signal, exited with a code other than 0, or exited with unknown status.
 struct ChildEnded {
   ProcessIndex process = 0;
   pid_t pid = 0;
   std::string title;
   std::optional<sys::WaitStatus> status;
-  std::map<std::string, std::uint64_t> logs{};  ///< bytes that the logs of its node had then
+  std::map<std::string, std::uint64_t> logs{};  ///< sizes of its node's logs at that moment, in bytes
 };
-/// SIGKILL did not end it in time: it counts as ended all the same.
+/// SIGKILL did not end it in time; it counts as exited anyway.
 struct NotKillable {
   ProcessIndex process = 0;
 };
-/// It gets on.
+/// It makes progress.
 struct Progress {
   ProcessIndex process = 0;
-  std::int64_t step = -1;   ///< -1: it does not say which
-  double seconds = -1;      ///< that the step took; -1: it does not say
-  std::int64_t total = -1;  ///< steps that there are to be; -1: it does not say
+  std::int64_t step = -1;   ///< -1: not reported
+  double seconds = -1;      ///< duration of the step; -1: not reported
+  std::int64_t total = -1;  ///< total number of steps; -1: not reported
 };
 /// Its output says that a checkpoint is complete.
 struct Saved {
   ProcessIndex process = 0;
   std::string path;  ///< absolute
 };
-/// What can be seen of the node's processes is in the folder that Collect named.
+/// What can be observed of the node's processes is in the directory that Collect named.
 struct Collected {
-  std::string trouble;  ///< why not, or not all; empty: it is
+  std::string trouble;  ///< why it failed, fully or in part; empty: complete
 };
-/// Something that a person should hear, and that stops nothing.
+/// A warning for the user that stops nothing.
 struct Trouble {
   std::string sentence;
 };
@@ -84,19 +84,19 @@ struct ProcessEvent {
       what;
 };
 
-/// How it ended where the processes lived.
+/// The result on the nodes where the processes lived.
 struct BackendEnd {
-  std::vector<std::string> left_behind;  ///< killed at the very end, of no process in particular
+  std::vector<std::string> left_behind;  ///< killed at the very end, not attributed to a process
   std::vector<std::string> survivors;    ///< that could not be killed, with their state
-  std::vector<std::string> last_lines;   ///< of the process that was asked for
-  std::uint64_t lost_bytes = 0;          ///< missing in log files
-  /// Bytes that the log of each process had when the run was decided: what follows in it followed.
+  std::vector<std::string> last_lines;   ///< of the requested process
+  std::uint64_t lost_bytes = 0;          ///< missing from log files
+  /// Size of each process's log, in bytes, when the outcome was decided: later output is a consequence.
   std::map<std::string, std::uint64_t> log_when_decided{};
-  std::uint64_t oom_kills = 0;  ///< of the kernel, while the run went on; see sys::oom_kills
+  std::uint64_t oom_kills = 0;  ///< by the kernel, during the run; see sys::oom_kills
 };
 
-/// Those who start, signal and end processes where they live: this machine, or the agents of many. What comes
-/// of it is told through `ProcessEvent`s, on the leader's loop.
+/// Starts, signals and stops processes where they live: on this machine, or through the agents of several
+/// nodes. Results are reported as `ProcessEvent`s on the leader's loop.
 class ProcessBackend {
  public:
   using Tell = std::function<void(ProcessEvent)>;
@@ -106,13 +106,13 @@ class ProcessBackend {
   ProcessBackend& operator=(const ProcessBackend&) = delete;
 
   virtual void perform(const NodeAction& action) = 0;
-  /// Nodes are wanted in the place of those where these were. One machine has no others.
+  /// Requests replacement nodes for those of these processes. A single machine has none.
   virtual void recover(const std::vector<ProcessIndex>& /*processes*/) {}
-  /// The node of these is left, where nothing of them lives any more; another is wanted in its place.
+  /// The node of these processes is released: none of them is alive there. A replacement node is wanted.
   virtual void release(const std::vector<ProcessIndex>& /*processes*/) {}
-  /// It is decided that the run ends, and all that did not fail are still alive.
+  /// The end of the run is decided; everything that did not fail is still alive.
   virtual void ending() = 0;
-  /// Nothing is to be left alive; then calls `done`. `of`: whose last lines are wanted.
+  /// Ensures that nothing is left alive, then calls `done`. `of`: the process whose last lines are wanted.
   virtual void finish(std::optional<ProcessIndex> of, std::function<void(BackendEnd)> done) = 0;
 };
 

@@ -69,7 +69,7 @@ std::optional<Reported> ProgressPattern::match(std::string_view line) const {
 
 void ProgressReader::feed(std::string_view bytes) {
   const auto look = [this](std::string_view line, bool) { look_at(line); };
-  // A progress bar writes its line over and over, and ends it once.
+  // A progress bar overwrites its line repeatedly and ends it once.
   for (auto over = bytes.find('\r'); over != std::string_view::npos; over = bytes.find('\r')) {
     cutter_.feed(bytes.substr(0, over), look);
     cutter_.feed("\n", look);

@@ -13,19 +13,19 @@
 
 namespace nlaunch::supervise {
 
-/// What a line of output says of the progress.
+/// What a line of output reports about progress.
 struct Reported {
-  std::optional<std::uint64_t> step;     ///< empty: there was output, where any counts
-  std::optional<double> seconds;         ///< that the step took
-  std::optional<std::uint64_t> total{};  ///< steps that there are to be
+  std::optional<std::uint64_t> step;     ///< empty: there was output and any line counts
+  std::optional<double> seconds;         ///< duration of the step
+  std::optional<std::uint64_t> total{};  ///< total number of steps
 };
 
-/// A line that a library prints when something is set up in a way that costs days later.
+/// A line that a library prints when something is set up in a way that causes trouble days later.
 struct Remark {
   std::string_view phrase;    ///< in the line
   std::string_view sentence;  ///< what it means and what to do
 };
-/// Those that are looked for in the output of every process.
+/// The remarks that are searched for in the output of every process.
 const std::vector<Remark>& remarks();
 
 /// A regular expression for progress.
@@ -37,27 +37,27 @@ class ProgressPattern {
 
  private:
   std::unique_ptr<RE2> regex_;  ///< null: any line
-  int step_ = 0;                ///< numbers of its groups; 0: there is none
+  int step_ = 0;                ///< indices of its groups; 0: none
   int seconds_ = 0;
   int total_ = 0;
 };
 
-/// Reads the progress in the output of one process.
+/// Reads progress from the output of one process.
 class ProgressReader {
  public:
-  /// Both patterns outlive this. `lines`: false where only remarks and checkpoints are looked for. `saved`:
-  /// its first group is the path of a checkpoint; null: none is looked for.
+  /// Both patterns must outlive this. `lines`: false if only remarks and checkpoints are wanted. `saved`: its
+  /// first group is the path of a checkpoint; null: not searched for.
   ProgressReader(const ProgressPattern& pattern, bool lines, const RE2* saved = nullptr)
       : pattern_(&pattern), lines_(lines), saved_(saved) {}
 
   void feed(std::string_view bytes);
-  /// Ends the last line: a bar of a process that has ended stands there.
+  /// Ends the last line, which may be the progress bar of a process that has exited.
   void finish();
   /// The newest report since the last call.
   std::optional<Reported> take() { return std::exchange(reported_, std::nullopt); }
   /// The remarks since the last call: indices into `remarks()`.
   std::vector<std::size_t> take_remarks() { return std::exchange(found_, {}); }
-  /// The checkpoints since the last call, as the lines name them.
+  /// The checkpoints since the last call, as named in the output.
   std::vector<std::string> take_saved() { return std::exchange(checkpoints_, {}); }
 
  private:

@@ -16,24 +16,24 @@
 namespace nlaunch::supervise {
 namespace {
 
-/// How long one look may take.
+/// Time limit of one check.
 constexpr Duration kOneLook = std::chrono::seconds(5);
-/// Between two looks. The pause grows with the wait: each look is a line in a server's log.
+/// Between two checks. The pause grows with the wait, because each check is a line in a server's log.
 constexpr Duration kShortestPause = std::chrono::milliseconds(100);
 constexpr Duration kLongestPause = std::chrono::seconds(2);
 constexpr int kShareOfWait = 20;
 /// A program costs more than a connection, and may take as long as it likes.
 constexpr Duration kPauseOfPrograms = std::chrono::milliseconds(500);
-/// Of a program that is told; it may be a whole script.
+/// Of the program named in the status; it may be a whole script.
 constexpr std::size_t kLongestTarget = 80;
 
 std::string target_of(const plan::Ready& ready) {
   if (!ready.http.empty()) return ready.http;
   if (!ready.tcp.empty()) return ready.tcp;
   if (!ready.file.empty()) return fmt::format("file '{}'", ready.file);
-  if (!ready.log.empty()) return fmt::format("a line of its output with '{}'", ready.log);
+  if (!ready.log.empty()) return fmt::format("a line of its output that matches '{}'", ready.log);
   if (!ready.exec.empty()) return text::printable(text::join(ready.exec, " ").substr(0, kLongestTarget));
-  return ready.exited ? "its end" : "its delay";
+  return ready.exited ? "its exit" : "its delay";
 }
 
 }  // namespace
@@ -74,14 +74,14 @@ struct Readiness::State : std::enable_shared_from_this<State> {
     if (!ready.log.empty()) {
       watch_log();
     } else {
-      if (!ready.exec.empty()) last = "it has not ended yet";
+      if (!ready.exec.empty()) last = "it has not exited yet";
       look();
     }
   }
 
   void watch_log() {
     last = "no such line yet";
-    // Not from within the call that asks.
+    // Not from within the call that starts the wait.
     if (then.line->seen()) {
       next = loop.after({}, [this] { finish(then.ready); });
       return;
@@ -102,26 +102,28 @@ struct Readiness::State : std::enable_shared_from_this<State> {
     } else {
       const auto now = stamp_of(ready.file);
       if (!now) return judge("does not exist");
-      judge(now == before ? sys::CheckResult("is from before the start") : std::nullopt);
+      judge(now == before ? sys::CheckResult("has not changed since the process started") : std::nullopt);
     }
   }
 
-  /// Why what answered is not what was waited for. Where that cannot be seen, it is said, and believed.
+  /// Why the server that answered is not the expected one. If that cannot be determined, it is reported and
+  /// the answer is accepted.
   sys::CheckResult doubt() {
     const auto peer = check ? check->own_peer() : std::nullopt;
     if (!peer || !then.own) return std::nullopt;
     const auto owner = sys::port_owner(peer->address, peer->port, then.own());
     if (owner.of == sys::PortOwner::Of::own) return std::nullopt;
     if (owner.of == sys::PortOwner::Of::unknown || then.elsewhere) {
-      say(fmt::format("not verified: who listens on port {} cannot be seen from here", peer->port));
+      say(fmt::format("not verified: nlaunch cannot see from here which process listens on port {}",
+                      peer->port));
       return std::nullopt;
     }
-    const auto who = owner.name.empty() ? "a process of somebody else" : text::printable(owner.name);
+    const auto who = owner.name.empty() ? "a process of another user" : text::printable(owner.name);
     say(fmt::format("not ready: port {} is held by {}, which this run did not start", peer->port, who));
     return fmt::format("answered by {}, which this run did not start", who);
   }
 
-  /// Once each.
+  /// Each sentence once.
   void say(const std::string& sentence) {
     if (then.note && said.insert(sentence).second) then.note(sentence);
   }
@@ -129,8 +131,7 @@ struct Readiness::State : std::enable_shared_from_this<State> {
   void judge(sys::CheckResult result) {
     asked.reset();
     const int status = ready.http.empty() ? 0 : check->status();
-    // A server that still loads refuses connections or answers 5xx. Waiting changes nothing about 3xx and
-    // 4xx.
+    // A server that is still loading refuses connections or answers 5xx. Waiting does not change 3xx and 4xx.
     const bool stays = status >= 300 && status < 500;
     auto why_not = !result || stays ? doubt() : std::nullopt;
     if (!why_not && stays) {

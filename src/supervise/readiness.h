@@ -16,22 +16,22 @@
 
 namespace nlaunch::supervise {
 
-/// A file as it is at a moment, so that a later one is told from it without comparing clocks; nothing: it is
-/// not there.
+/// The state of a file at one moment, so that a later state can be told apart without comparing clocks;
+/// empty: the file does not exist.
 using FileStamp = std::optional<std::tuple<dev_t, ino_t, time_t, long>>;
 FileStamp stamp_of(const std::string& path);
 
-/// Whether a line of a process's output fits a pattern. The output is watched from the start of the process,
-/// for the line may come before anybody asks for it.
+/// Whether a line of a process's output matches a pattern. The output is watched from the start of the
+/// process, because the line can appear before anyone waits for it.
 class LineWatch {
  public:
-  /// `problem_with` finds nothing wrong with the pattern.
+  /// `problem_with` must find no problem with the pattern.
   explicit LineWatch(const std::string& pattern) : pattern_(pattern, RE2::Quiet) {}
 
-  /// One more line. True once there was one that fits.
+  /// Feeds one line. True once a line has matched.
   bool look_at(std::string_view line);
   [[nodiscard]] bool seen() const { return seen_; }
-  /// Calls `then` when the line comes. It may do so no more once this is called with another, or with none.
+  /// Calls `then` when the line appears. A later call with another callback, or with none, replaces it.
   void when_seen(std::function<void()> then) { then_ = std::move(then); }
 
  private:
@@ -40,33 +40,33 @@ class LineWatch {
   std::function<void()> then_;
 };
 
-/// Waits until one process counts as ready; nothing of it blocks the loop. Destroyed, it waits no longer and
-/// calls nothing.
+/// Waits until a process is ready, without blocking the loop. Once destroyed, it stops waiting and calls
+/// nothing.
 class Readiness {
  public:
   struct Then {
     std::function<void()> ready;
     std::function<void()> timed_out;
-    /// Of the process's output since it was started; needed for `log` alone.
+    /// Watches the process's output since its start; needed only for `log`.
     std::shared_ptr<LineWatch> line{};
-    /// Told once of each HTTP status that waiting does not change (3xx, 4xx): "not ready: GET /x answered
-    /// 404; ...", and of a stranger who answers. It names no host. May be empty.
+    /// Called once for each HTTP status that waiting does not change (3xx, 4xx): "not ready: GET /x answered
+    /// 404; ...", and if a process of another run answers. Names no host. May be empty.
     std::function<void(const std::string& sentence)> note{};
-    /// The processes of the run on this node: one of them has to be who answers, else it is a stranger's
-    /// server. May be empty: then it may be anyone's.
+    /// The run's processes on this node: one of them must be the process that answers, else it is a foreign
+    /// server. May be empty: then any process may answer.
     std::function<std::vector<pid_t>()> own{};
-    /// The server may be a process that is none of the run's: a container's daemon or a scheduler starts it.
+    /// The server may be a process outside the run: started by a container daemon or a scheduler.
     bool elsewhere = false;
   };
 
-  /// `ready.given()` holds. `before`: its file before the process was started, which does not count. `like`:
-  /// how the process is started, and so the program of `exec`.
+  /// Requires `ready.given()`. `before`: the state of its file before the process started, which does not
+  /// count. `like`: how the process is started; the program of `exec` is started in the same way.
   Readiness(sys::Loop& loop, const plan::Ready& ready, FileStamp before, sys::SpawnRequest like, Then then);
   ~Readiness();
   Readiness(const Readiness&) = delete;
   Readiness& operator=(const Readiness&) = delete;
 
-  /// What it waits for and what the last look said: "http://n1:8000/health: connection refused".
+  /// What it waits for and the result of the last check: "http://n1:8000/health: connection refused".
   [[nodiscard]] std::string status() const;
 
  private:
@@ -74,7 +74,7 @@ class Readiness {
   std::shared_ptr<State> state_;
 };
 
-/// What is wrong with a readiness check, or empty: a URL or a pattern that cannot be read.
+/// What is wrong with a readiness check: a URL or a pattern that cannot be parsed. Else empty.
 std::string problem_with(const plan::Ready& ready);
 
 }  // namespace nlaunch::supervise

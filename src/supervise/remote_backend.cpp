@@ -10,11 +10,11 @@
 namespace nlaunch::supervise {
 namespace {
 
-/// Failures of several nodes arrive in another order than they happened, and what a lost node brings about
-/// (its peers fail, srun ends the step) may arrive before the news of it: such consequences are held for a
-/// moment.
+/// Failures on several nodes arrive in a different order than they happened, and the effects of a lost node
+/// (its peers fail, srun ends the step) can arrive before the news of the loss: such effects are held
+/// briefly.
 constexpr Duration kHold = std::chrono::milliseconds(150);
-/// Two nodes' clocks are compared by messages, whose ways take this long at most on a busy machine.
+/// Clocks of two nodes are compared by messages, which take at most this long on a busy machine.
 constexpr Duration kClocksTell = std::chrono::milliseconds(10);
 
 bool ended_by_signal(const ProcessEvent& process_event) {
@@ -22,7 +22,7 @@ bool ended_by_signal(const ProcessEvent& process_event) {
   return ended != nullptr && ended->status.by_signal();
 }
 
-/// From outside of the run: nothing in it sends SIGKILL before it is decided how the run ends.
+/// From outside the run: nothing in it sends SIGKILL before its outcome is decided.
 bool was_killed(const ProcessEvent& process_event) {
   const auto* ended = std::get_if<process_event::Ended>(&process_event.what);
   return ended != nullptr && ended->status.signal() == SIGKILL;
@@ -68,7 +68,7 @@ void RemoteBackend::perform(const NodeAction& action) {
       },
       action);
   if (!std::holds_alternative<action::Collect>(action)) return;
-  // Whoever waits for all nodes that have processes does not wait for those that are not there.
+  // The collector waits for all nodes that have processes, so it must not wait for missing nodes.
   for (const auto& node : nodes_) {
     if (!node.lost || node.processes.empty()) continue;
     const auto why =
@@ -114,7 +114,7 @@ void RemoteBackend::finish(std::optional<ProcessIndex> of, std::function<void(Ba
     deadline_.reset();
     for (auto& node : nodes_) {
       if (node.lost || node.ended) continue;
-      end_.survivors.push_back(node.host + " did not say that nothing is left there");
+      end_.survivors.push_back(node.host + " did not confirm that nothing is left running there");
       node.ended = true;
     }
     conclude_if_done();
@@ -127,7 +127,7 @@ void RemoteBackend::conclude_if_done() {
   if (!all || !done_) return;
   if (deadline_) loop_.cancel(*deadline_);
   deadline_.reset();
-  // Not from within the call that asked for it.
+  // Not from within the call that requested it.
   loop_.post([done = std::exchange(done_, nullptr), end = std::move(end_)] { done(end); });
 }
 
@@ -166,8 +166,8 @@ void RemoteBackend::release() {
   release_.reset();
   auto held = std::exchange(held_, {});
   if (held.empty()) return;
-  // A process that was killed is a cause, never a consequence, whatever the clocks say: the first messages of
-  // a node on a busy machine place it too late.
+  // A killed process is a cause, never a consequence, whatever the clocks say: the first messages of a node
+  // on a busy machine place its events too late.
   for (auto one = held.begin(); one != held.end();) {
     if (!was_killed(one->second)) {
       ++one;
@@ -177,7 +177,7 @@ void RemoteBackend::release() {
     one = held.erase(one);
   }
   if (held.empty()) return;
-  // Of what is too close to tell apart, one that a signal ended is the cause of one that gave up.
+  // Among events too close to order, a process killed by a signal is the cause of one that gave up.
   const auto close = held.upper_bound(held.begin()->first + kClocksTell);
   for (const bool by_signal : {true, false}) {
     for (auto one = held.begin(); one != close; ++one) {
@@ -190,7 +190,7 @@ void RemoteBackend::release() {
 void RemoteBackend::lose(std::uint32_t index, const std::string& why) {
   auto& node = nodes_[index];
   if (std::exchange(node.lost, true)) return;
-  // What it said last is older.
+  // Its last reports are older than the loss.
   std::erase_if(held_, [&](const auto& entry) {
     const auto* ended = std::get_if<process_event::Ended>(&entry.second.what);
     return ended != nullptr && node_of_[ended->process] == index;

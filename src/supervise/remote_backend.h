@@ -12,36 +12,36 @@
 
 namespace nlaunch::supervise {
 
-/// What a node's agent is told about its processes.
+/// The commands to a node's agent about its processes.
 namespace node_command {
 struct Perform {
   NodeAction action;
 };
 struct Ending {};
 struct Finish {
-  std::optional<ProcessIndex> of{};  ///< whose last lines are wanted
+  std::optional<ProcessIndex> of{};  ///< the process whose last lines are wanted
 };
 }  // namespace node_command
 using NodeCommand = std::variant<node_command::Perform, node_command::Ending, node_command::Finish>;
 
-/// The agents of many nodes: actions go to the node where the process lives, and what each node tells is put
-/// in one order of time.
+/// The agents of several nodes: sends each action to the node where the process lives, and merges the events
+/// of all nodes into one order of time.
 class RemoteBackend : public ProcessBackend {
  public:
-  /// Brings a command to a node's agent, by the node's index in the plan. Not called for a lost one.
+  /// Sends a command to a node's agent, by the node's index in the plan. Not called for a lost node.
   using Send = std::function<void(std::uint32_t node, const NodeCommand& command)>;
   /// More than an agent needs to kill what is left (LocalBackend's limit).
   static constexpr Duration kForTheEnd = std::chrono::seconds(30);
   struct Options {
-    std::vector<std::string> hosts;  ///< by index of the node in the plan; borrowed ones have yet to come
+    std::vector<std::string> hosts;  ///< by index of the node in the plan; borrowed nodes join later
     Send send;
     Tell tell;
-    /// Another agent is wanted in the place of a node that is lost. To be answered by `rejoin`, some time or
-    /// never.
+    /// Requests another agent in place of a lost node. Answered by `rejoin`, possibly never.
     std::function<void(std::uint32_t node)> recover{};
-    /// A node is left: its agent is to go. Then as `recover`.
+    /// Releases a node: its agent has to exit. Then as `recover`.
     std::function<void(std::uint32_t node)> release{};
-    Duration for_the_end = kForTheEnd;  ///< an agent that does not tell its end within is given up
+    Duration for_the_end =
+        kForTheEnd;  ///< an agent that does not report its end within this time is given up
   };
   RemoteBackend(sys::Loop& loop, const plan::Plan& plan, const Rules& rules, Options options);
   ~RemoteBackend() override;
@@ -52,15 +52,15 @@ class RemoteBackend : public ProcessBackend {
   void ending() override;
   void finish(std::optional<ProcessIndex> of, std::function<void(BackendEnd)> done) override;
 
-  /// What a node's agent tells, with the time of its own clock.
+  /// An event from a node's agent, with the time of its own clock.
   void on_event(std::uint32_t node, ProcessEvent process_event);
   /// Nothing is left alive on the node.
   void on_end(std::uint32_t node, BackendEnd end);
-  /// The connection to the node's agent has ended.
+  /// The connection to the node's agent was closed.
   void lose(std::uint32_t node, const std::string& why);
-  /// An agent on `host` has taken the place of a node that was lost, and holds none of its processes.
+  /// An agent on `host` has replaced a lost node and has none of its processes.
   void rejoin(std::uint32_t node, const std::string& host);
-  /// It is decided that the run ends: no node is to take a place any more.
+  /// The end of the run is decided: no node may join any more.
   [[nodiscard]] bool is_ending() const { return ending_; }
 
  private:
@@ -68,9 +68,10 @@ class RemoteBackend : public ProcessBackend {
   struct State {
     std::string host;
     bool lost = false;
-    bool came = true;                  ///< a borrowed one: some time
-    bool ended = false;                ///< its end has come
-    std::optional<Duration> offset{};  ///< from its clock to ours, too large by the fastest message's way
+    bool came = true;    ///< a borrowed node: at some time
+    bool ended = false;  ///< it has reported its end
+    std::optional<Duration>
+        offset{};  ///< from its clock to ours, too large by the delay of the fastest message
     std::vector<ProcessIndex> processes{};
   };
 

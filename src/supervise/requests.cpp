@@ -88,7 +88,7 @@ std::vector<PendingRequest> take_requests(const fs::path& attempt) {
 
 void answer(const PendingRequest& pending, const Answer& answer) {
   const json text{{"granted", answer.granted}, {"text", answer.text}};
-  // Who asked may have gone: nobody else reads it.
+  // The requester may have gone: nobody else reads the answer.
   (void)sys::write_file_atomically(pending.answer, json_text(text) + "\n");
 }
 

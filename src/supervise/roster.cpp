@@ -40,7 +40,7 @@ const plan::Process& Roster::process_of(ProcessIndex process) const {
   return plan_.processes[rules_.processes[process].process];
 }
 
-/// One that is used stays so as long as it may; to be used, it has to serve.
+/// A replica in use stays in use as long as possible; a new one must be serving.
 bool Roster::is_fit(const State& state, const Member& member) {
   const bool serves = std::holds_alternative<Serving>(state.processes[member.leader].phase);
   return is_listed(state, member.leader) && (member.used || serves);

@@ -10,30 +10,30 @@
 
 namespace nlaunch::supervise {
 
-/// Which replicas of the roles with ports can be addressed, as it changes while a run goes on. Those that
-/// stand by are not, until one of the others is lost or starts again.
+/// Which replicas of the roles with ports can be addressed, as this changes during a run. Standbys cannot,
+/// until one of the others is lost or restarts.
 class Roster {
  public:
-  /// HOST:PORT of a process of the plan, as others reach it now.
+  /// HOST:PORT of a process of the plan, as others currently reach it.
   using AddressOf = std::function<std::string(const plan::Process& process)>;
   Roster(const plan::Plan& plan, const Rules& rules, AddressOf address_of);
 
-  /// Of a role, what others have been told last by who led this attempt before.
+  /// What the previous leader of this attempt last announced for a role.
   void begin_with(std::uint32_t role, std::uint64_t generation, const std::vector<std::string>& addresses);
 
   struct Change {
     std::uint32_t role = 0;        ///< index into Plan::roles
-    std::uint64_t generation = 0;  ///< 1 is that of the start, with all of them
+    std::uint64_t generation = 0;  ///< generation 1 is that of the start, with all replicas
     std::vector<std::string> addresses, added, removed;
   };
-  /// `touched`: the processes of which something has happened since the last time.
+  /// `touched`: the processes with events since the last call.
   std::vector<Change> update(const State& state, std::span<const ProcessIndex> touched);
 
  private:
   struct Member {
     ProcessIndex leader = 0;  ///< of a replica
-    bool used = false;        ///< others are told of it
-    std::string address{};    ///< that they were told, once anything has changed
+    bool used = false;        ///< its address is announced
+    std::string address{};    ///< last announced address, once anything has changed
   };
   struct Role {
     std::uint64_t generation = 1;
@@ -48,8 +48,8 @@ class Roster {
   const plan::Plan& plan_;
   const Rules& rules_;
   AddressOf address_of_;
-  std::map<std::uint32_t, Role> roles_;  ///< those that have ports
-  std::vector<bool> fit_;                ///< to be used, as far as was looked at; by process
+  std::map<std::uint32_t, Role> roles_;  ///< the roles that have ports
+  std::vector<bool> fit_;                ///< whether it can be used, as of the last update; by process
 };
 
 }  // namespace nlaunch::supervise

@@ -9,7 +9,7 @@
 namespace nlaunch::supervise {
 namespace {
 
-/// Of a replica the leader says when it is ready.
+/// The leader of a replica decides when the replica is ready.
 ProcessRules::Ready ready_of(const plan::Ready& ready, bool leads) {
   if (!leads && !ready.exited) return ProcessRules::Ready::started;
   if (ready.exited) return ProcessRules::Ready::exited;
@@ -45,7 +45,7 @@ Rules rules_of(const plan::Plan& plan) {
     const auto stage = std::ranges::find_if(plan.stages, [&](const auto& roles) {
       return std::ranges::find(roles, plan.processes[process].role) != roles.end();
     });
-    // A role that no stage names is not waited for by any, and starts at once.
+    // A role that is in no stage is not awaited by any and starts immediately.
     const auto at = stage == plan.stages.end() ? 0 : static_cast<std::size_t>(stage - plan.stages.begin());
     const auto own = static_cast<ProcessIndex>(rules.processes.size());
     rules.stages[at].push_back(own);

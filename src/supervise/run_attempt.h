@@ -15,14 +15,14 @@ namespace nlaunch::supervise {
 
 struct TerminalOptions {
   int fd = 1;
-  bool quiet = false;  ///< nothing is written there
+  bool quiet = false;  ///< writes nothing there
   Color color = Color::never;
 };
 
 struct Attempt {
   const plan::Plan& plan;
   const plan::BoundNode& node;
-  std::filesystem::path run_folder;  ///< exists
+  std::filesystem::path run_folder;  ///< must exist
   unsigned number = 0;
   EventLog& events;
   const GuardianLink& guardian;
@@ -30,15 +30,15 @@ struct Attempt {
   Hooks hooks;
   Judge judge{};                   ///< of evidence; see Investigation
   Roster::AddressOf address_of{};  ///< see Supervisor
-  Rebinder rebinder{};             ///< likewise
+  Rebinder rebinder{};             ///< see Supervisor
 };
 
-/// "attempt-0" in the run's folder.
+/// "attempt-0" in the run directory.
 std::filesystem::path attempt_folder(const std::filesystem::path& run_folder, unsigned number);
 
-/// Starts the processes of this node, supervises them to their end and leaves nothing of them alive, whatever
-/// happens. To be called from the main thread of a child subreaper that has no other children that matter:
-/// all of them are reaped, and killed at the end.
+/// Starts the processes of this node, supervises them until they exit, and leaves none of them alive,
+/// whatever happens. Call it from the main thread of a child subreaper that has no other children that
+/// matter: all children are reaped, and killed at the end.
 Outcome run_attempt(const Attempt& attempt);
 
 }  // namespace nlaunch::supervise

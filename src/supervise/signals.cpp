@@ -7,8 +7,8 @@
 namespace nlaunch::supervise {
 namespace {
 
-/// What runs in the container, parents before children; empty without one, and before anything was started
-/// there.
+/// The processes inside the container, parents before children; empty without a container, and before
+/// anything has started in it.
 std::vector<sys::ProcessInfo> programs_in(pid_t leader, const plan::Words& wrapper) {
   if (!plan::is_container(wrapper)) return {};
   auto found = sys::descendants(leader);

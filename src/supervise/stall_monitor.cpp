@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/exit_code.h"
 
@@ -11,7 +12,7 @@ namespace nlaunch::supervise {
 namespace {
 
 constexpr Duration kLook = std::chrono::seconds(1);
-/// A program with thousands of steps a second must not fill the disk with them.
+/// A program with thousands of steps per second must not fill the disk with them.
 constexpr Duration kStepsApart = std::chrono::milliseconds(100);
 
 std::vector<bool> watched_of(const Rules& rules) {
@@ -43,6 +44,7 @@ StallMonitor::~StallMonitor() {
 }
 
 void StallMonitor::stop() {
+  tell_step();
   if (timer_) loop_.cancel(*timer_);
   timer_.reset();
 }
@@ -64,15 +66,23 @@ void StallMonitor::on(const process_event::Progress& progress) {
   if (progress.total >= 0) total = static_cast<std::uint64_t>(progress.total);
   const auto at = now();
   if (!watcher_.progress(progress.process, at, step, seconds, total) || !options_.step) return;
-  if (step_told_ && at - *step_told_ < kStepsApart) return;
-  step_told_ = at;
-  options_.step(*step, seconds);
+  pending_step_ = {*step, seconds};
+  if (!step_told_ || at - *step_told_ >= kStepsApart) tell_step();
+}
+
+/// The newest one, so that the last step of a run is always told.
+void StallMonitor::tell_step() {
+  if (!pending_step_) return;
+  const auto [step, seconds] = *std::exchange(pending_step_, std::nullopt);
+  step_told_ = now();
+  options_.step(step, seconds);
 }
 
 void StallMonitor::look() {
   timer_ = loop_.after(kLook, [this] {
     look();
-    if (options_.investigation.goes_on()) return;  // what is collected now tells more
+    tell_step();
+    if (options_.investigation.goes_on()) return;  // the evidence being collected is more useful
     for (const auto& finding : watcher_.look(now())) found(finding);
   });
 }
@@ -88,7 +98,7 @@ void StallMonitor::found(const watch::Finding& finding) {
 
 void StallMonitor::found_stall(const std::string& text) {
   if (options_.plan.watch->on_stall == OnStall::warn) return options_.say(text);
-  options_.say(text + "; collecting evidence of all processes");
+  options_.say(text + "; collecting evidence from all processes");
   options_.investigation.begin([this, text](const std::string& folder, const Judgement& judgement) {
     judged(text, folder, judgement);
   });

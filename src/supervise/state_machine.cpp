@@ -19,7 +19,7 @@ bool is_alive(const ProcessPhase& phase) {
   return is_any<Starting, Running, Serving, Stopping, Killed>(phase);
 }
 
-/// It has ended and is not to be started again.
+/// It has exited and will not be restarted.
 bool is_over(const ProcessPhase& phase) {
   const auto* cleaning = std::get_if<CleaningUp>(&phase);
   return std::holds_alternative<Ended>(phase) || (cleaning != nullptr && !cleaning->restart);
@@ -36,7 +36,7 @@ SignalRule rule_of(const Rules& rules, int signal) {
   return {stops ? SignalRule::Action::stop : SignalRule::Action::ignore, {}};
 }
 
-/// One row of the table: the state before, what happens, the state after and what is to be done.
+/// One transition of the state machine: the state before, the event, the state after and the actions.
 class Transition {
  public:
   Transition(const Rules& rules, State state) : rules_(rules), state_(std::move(state)) {}
@@ -106,7 +106,7 @@ class Transition {
     const bool again = going && !lost && state_.processes[event.process].again;
     const bool failed = !lost && !again && is_failure(event.process, event.status);
     const bool unready = !lost && !again && is_any<Running>(phase) && is_awaited(event.process);
-    // Its time was over, however it took the stop.
+    // It exceeded its time limit, however it reacted to the stop signal.
     const bool cut_off = going && is_any<Stopping, Killed>(phase) && is_task(event.process);
     if (failed || unready) count_alike(event, unready, !is_any<Stopping, Killed>(phase));
     const bool wanted = (failed || unready || cut_off) && may_restart(event.process);
@@ -124,7 +124,7 @@ class Transition {
     continue_ending();
   }
 
-  /// One that has yet to be ready ends by itself or by its timeout, and says why.
+  /// A process that is not ready yet exits on its own or by its timeout, and reports why.
   void on(const event::PartLost& event) {
     const auto& rules = rules_.processes[event.process];
     if (!is_any<Serving>(life_of(event.process)) || rules.ends_run || rules.exit_ok) return;
@@ -154,7 +154,8 @@ class Transition {
   void on(const event::Park& event) {
     if (!std::holds_alternative<Going>(state_.phase)) return;
     for (const auto process : event.processes) {
-      if (is_over(life_of(process)) && !is_lost(state_.processes[process])) continue;  // it has done its work
+      if (is_over(life_of(process)) && !is_lost(state_.processes[process]))
+        continue;  // it has finished its work
       state_.processes[process].parked = true;
       leave(process, ProcessState::Missing::may_start);
     }
@@ -230,11 +231,11 @@ class Transition {
 
   void on(const event::GuardianLost&) { kill_all(GuardianGone{}); }
 
-  /// What was there is gone; nobody can be asked to clean up after it.
+  /// Its processes are gone; nobody can be asked to clean up after them.
   void on(const event::NodeLost& event) {
     std::vector<ProcessIndex> gone;
-    std::vector<ProcessIndex> awaited;  // its place had been taken, and they had not started yet
-    bool known = false;                 // one that is lost was there, and the run goes on without it already
+    std::vector<ProcessIndex> awaited;  // its place had been filled, but they had not started yet
+    bool known = false;                 // some were lost already, and the run continues without them
     bool early = std::holds_alternative<Going>(state_.phase);
     for (const auto process : event.processes) {
       auto& state = state_.processes[process];
@@ -274,7 +275,7 @@ class Transition {
 
   void on(const event::Abort& event) { decide(Aborted{event.reason, event.exit_code, event.process}); }
 
-  /// Enough of their roles are left without their replicas.
+  /// Whether enough replicas of their roles are left without theirs.
   [[nodiscard]] bool can_do_without(const std::vector<ProcessIndex>& processes) {
     if (!std::holds_alternative<Going>(state_.phase)) return false;
     std::vector<bool> without(rules_.processes.size());
@@ -287,14 +288,14 @@ class Transition {
   }
 
  private:
-  /// Itself, or all of its replica; until the next call.
+  /// The process itself, or all of its replica; valid until the next call.
   [[nodiscard]] std::span<const ProcessIndex> replica_of(ProcessIndex process) {
     if (const auto& replica = rules_.processes[process].replica) return rules_.replicas[*replica];
     alone_ = process;
     return {&alone_, 1};
   }
 
-  /// Another of its replica has failed, and all of them start again.
+  /// Another process of its replica has failed, and all of them restart.
   [[nodiscard]] bool starts_again(ProcessIndex process) {
     return std::ranges::any_of(replica_of(process), [&](ProcessIndex other) {
       const auto& phase = state_.processes[other].phase;
@@ -303,7 +304,7 @@ class Transition {
     });
   }
 
-  /// The others of its replica, which cannot go on without it.
+  /// Stops the others of its replica, which cannot continue without it.
   void stop_replica(ProcessIndex process) {
     for (const auto other : replica_of(process)) {
       auto& phase = life_of(other);
@@ -328,16 +329,17 @@ class Transition {
                       : rules_.processes[first].restart.backoff_after(state_.processes[first].counted)});
   }
 
-  /// It is killed and starts again, or is done without; or the run ends.
+  /// Kills it to restart it, or continues without it, or ends the run.
   void replace(ProcessIndex process, Cause cause) {
     const bool going = std::holds_alternative<Going>(state_.phase);
-    if (going && may_restart(process)) return kill(process);  // its end is a failure, which starts it again
+    if (going && may_restart(process))
+      return kill(process);  // its exit counts as a failure and triggers the restart
     const bool tolerated = can_do_without({process});
     give_up(process, std::move(cause));
     if (tolerated) kill(process);
   }
 
-  /// The run goes on with what is left of its role, or ends.
+  /// Continues with what is left of its role, or ends the run.
   void give_up(ProcessIndex process, Cause cause) {
     if (!can_do_without({process})) return decide(std::move(cause));
     lose(process, cause, ProcessState::Missing::given_up);
@@ -346,7 +348,7 @@ class Transition {
     advance();
   }
 
-  /// Replicas of a role that are neither lost nor over, without some.
+  /// Number of replicas of a role that are neither lost nor finished, without those given.
   [[nodiscard]] std::size_t left_of(const std::string& role, const std::vector<bool>& without) const {
     std::size_t left = 0;
     for (ProcessIndex process = 0; process < rules_.processes.size(); ++process) {
@@ -359,7 +361,7 @@ class Transition {
     return left;
   }
 
-  /// All of its replica are `missing`.
+  /// Marks all of its replica as `missing`.
   void lose(ProcessIndex process, const Cause& cause, ProcessState::Missing missing) {
     if (is_lost(state_.processes[process])) return;
     const auto replica = replica_of(process);
@@ -377,7 +379,7 @@ class Transition {
     act(action::Tolerate{members, cause, left_of(rules_.processes[process].role, all)});
   }
 
-  /// As somebody wishes, the run goes on without it for now; one that ended by itself stays as it is.
+  /// On request, the run continues without it for now; a process that exited on its own stays as it is.
   void leave(ProcessIndex process, ProcessState::Missing missing) {
     auto& phase = life_of(process);
     if (is_lost(state_.processes[process]) || is_over(phase)) return;
@@ -389,7 +391,7 @@ class Transition {
     if (is_any<Running, Serving>(phase)) stop(process);
   }
 
-  /// A node of which nothing lives any more is left.
+  /// Releases drained nodes on which nothing is alive.
   void release_drained() {
     if (!std::holds_alternative<Going>(state_.phase)) return;
     std::erase_if(state_.drains, [&](const std::vector<ProcessIndex>& drained) {
@@ -405,7 +407,7 @@ class Transition {
     });
   }
 
-  /// All of a replica have a node again, and nothing of it lives: it begins anew.
+  /// Restarts a replica once all of it have a node again and none of it is alive.
   void start_where_back(ProcessIndex process) {
     const auto replica = replica_of(process);
     const auto fits = [&](ProcessIndex other) {
@@ -433,12 +435,12 @@ class Transition {
     return static_cast<std::size_t>(stage - rules_.stages.begin());
   }
 
-  /// Its stage has been started.
+  /// Whether its stage has been started.
   [[nodiscard]] bool is_in_turn(ProcessIndex process) const {
     return stage_of(process) <= std::get<Going>(state_.phase).stage;
   }
 
-  /// Its borrowed node may go: it does not serve yet, or what comes after it still waits for such nodes.
+  /// Whether its borrowed node may leave: it does not serve yet, or a later stage still waits for such nodes.
   [[nodiscard]] bool is_early(ProcessIndex process) const {
     if (!rules_.processes[process].borrowed) return false;
     const auto stage = stage_of(process);
@@ -453,8 +455,8 @@ class Transition {
     if (rules_.processes[process].watched) act(action::Watch{process});
   }
 
-  /// What fails soon after its start fails as the last time, or in another way.
-  /// What nlaunch itself has ended says nothing of the program.
+  /// Counts consecutive early failures of the same kind. A process that nlaunch itself stopped says nothing
+  /// about the program.
   void count_alike(const event::Ended& event, bool unready, bool by_itself) {
     auto& process = state_.processes[event.process];
     const bool at_once = by_itself && (event.soon || unready);
@@ -463,7 +465,7 @@ class Transition {
     process.failure = at_once ? std::optional(event.status) : std::nullopt;
   }
 
-  /// To start it once more would show the same again.
+  /// Another restart would only show the same failure again.
   [[nodiscard]] bool is_crash_loop(ProcessIndex process) const {
     constexpr unsigned kTimes = 3;
     return state_.processes[process].alike >= kTimes;
@@ -485,11 +487,11 @@ class Transition {
       if (!is_lost(state_.processes[process]))
         start(process);
       else if (!rules_.processes[process].borrowed)
-        life_of(process) = Ended{};  // with its node, before its turn
+        life_of(process) = Ended{};  // lost with its node before its stage started
     }
   }
 
-  /// Starts the next stage when all of this one are ready, or have ended as they may.
+  /// Starts the next stage when all of this one are ready or have exited as allowed.
   void advance() {
     auto* going = std::get_if<Going>(&state_.phase);
     if (going == nullptr) return;
@@ -506,7 +508,7 @@ class Transition {
     return is_any<Serving>(state_.processes[process].phase);
   }
 
-  /// Of each elastic pool that has processes of this stage.
+  /// For each elastic pool with processes in this stage.
   [[nodiscard]] bool enough_are_lent(std::size_t stage) const {
     const auto& processes = rules_.stages[stage];
     const auto is_here = [&](ProcessIndex process) { return std::ranges::binary_search(processes, process); };
@@ -538,14 +540,14 @@ class Transition {
     return !status.ok() || (!may_end && some_end_the_run());
   }
 
-  /// Others may start once its readiness check says so. A learner that has done its work need not have been
-  /// ready.
+  /// Whether later stages wait for its readiness check. A learner that has finished its work need not have
+  /// been ready.
   [[nodiscard]] bool is_awaited(ProcessIndex process) const {
     const auto& rules = rules_.processes[process];
     return rules.ready == ProcessRules::Ready::checked && !rules.ends_run;
   }
 
-  /// What comes after it waits for its end, and so does the run.
+  /// Later stages, and the run, wait for its exit.
   [[nodiscard]] bool is_task(ProcessIndex process) const {
     return rules_.processes[process].ready == ProcessRules::Ready::exited;
   }
@@ -555,8 +557,8 @@ class Transition {
     return restart.on_failure && state_.processes[process].counted < restart.max;
   }
 
-  /// Every process that ends the run has done so, and every task; where there is none of the first kind,
-  /// every process has ended.
+  /// Whether every process that ends the run, and every task, has exited; if no process ends the run, whether
+  /// every process has.
   [[nodiscard]] bool run_is_over() const {
     const bool some = some_end_the_run();
     for (std::size_t i = 0; i < rules_.processes.size(); ++i) {
@@ -567,7 +569,7 @@ class Transition {
     return true;
   }
 
-  /// The first cause decides; a later one changes nothing.
+  /// The first cause decides; later ones change nothing.
   void decide(Cause cause) {
     if (!std::holds_alternative<Going>(state_.phase)) return continue_ending();
     act(action::Decide{cause});
@@ -584,7 +586,7 @@ class Transition {
     }
   }
 
-  /// Stops stage after stage, the last one first, and finishes when nothing is left.
+  /// Stops the stages in reverse order and finishes when nothing is left.
   void continue_ending() {
     if (auto* ending = std::get_if<Ending>(&state_.phase)) {
       while (ending->stage > 0 && !some_alive(ending->stage)) stop_stage(--ending->stage);

@@ -10,17 +10,17 @@
 #include "plan/plan.h"
 #include "sys/wait_status.h"
 
-/// Supervision as a table: (state, event) → (state, actions). Pure, no clock, no process: who performs the
-/// actions feeds back what came of them as events.
+/// Supervision as a state machine: (state, event) → (state, actions). Pure, without clocks or processes:
+/// whoever performs the actions feeds their results back as events.
 namespace nlaunch::supervise {
 
 using ProcessIndex = std::uint32_t;  ///< into Rules::processes
 
-/// What holds for one process.
+/// The rules for one process.
 struct ProcessRules {
   std::uint32_t process = 0;  ///< index into Plan::processes
   std::string role{};
-  /// When it is ready: once started, when its readiness check says so, or when it has exited with 0.
+  /// When it is ready: once started, when its readiness check succeeds, or when it has exited with 0.
   enum class Ready { started, checked, exited };
   Ready ready = Ready::started;
   Stop stop{};
@@ -29,41 +29,41 @@ struct ProcessRules {
   bool exit_ok = false;
   bool leave = false;
   bool saves = false;                       ///< it is a learner, whose checkpoints count
-  bool watched = false;                     ///< once it is ready it is asked whether it answers
-  bool gets_fresh = false;                  ///< one that has started again is stale until it says otherwise
-  std::optional<std::uint32_t> tolerate{};  ///< replicas of its role with which the run goes on
-  std::optional<int> walltime_signal{};     ///< in place of the stop signal when the walltime comes near
-  std::optional<std::uint32_t> replica{};   ///< index into Rules::replicas; nothing: it stands for itself
-  bool borrowed = false;                    ///< its node comes by itself, and may be taken away
+  bool watched = false;                     ///< its liveness is checked once it is ready
+  bool gets_fresh = false;                  ///< after a restart it is stale until it reports otherwise
+  std::optional<std::uint32_t> tolerate{};  ///< number of replicas of its role with which the run continues
+  std::optional<int> walltime_signal{};     ///< replaces the stop signal when the walltime is near
+  std::optional<std::uint32_t> replica{};   ///< index into Rules::replicas; empty: it is not part of one
+  bool borrowed = false;                    ///< its node joins at any time and can be taken away
 };
 
-/// Nodes that are no part of the run's own job. Each may come while the run goes on, and go.
+/// Nodes outside the run's own job. Each can join during the run, and leave.
 struct BorrowedNodes {
-  std::size_t min = 0;                           ///< so many are at work before what comes after them starts
-  std::vector<std::vector<ProcessIndex>> nodes;  ///< the processes of each
+  std::size_t min = 0;                           ///< this many must be serving before later stages start
+  std::vector<std::vector<ProcessIndex>> nodes;  ///< the processes of each node
 };
 
-/// What holds for the run.
+/// The rules for the run.
 struct Rules {
   std::vector<ProcessRules> processes;
-  std::vector<std::vector<ProcessIndex>> stages;  ///< every process stands in exactly one
-  /// Processes that are one: when one of them fails, all are started again.
+  std::vector<std::vector<ProcessIndex>> stages;  ///< every process is in exactly one stage
+  /// Processes that form one replica: when one of them fails, all are restarted.
   std::vector<std::vector<ProcessIndex>> replicas{};
   std::vector<BorrowedNodes> borrowed{};  ///< by elastic pool
   std::map<int, SignalRule> signals;
-  /// SIGUSR2 says that the walltime comes near, as the batch script asks Slurm for (--signal=B:USR2@...).
+  /// SIGUSR2 means that the walltime is near, as the batch script requests from Slurm (--signal=B:USR2@...).
   bool walltime = false;
 };
-/// The processes are those that nlaunch starts itself, in plan order.
+/// The processes that nlaunch starts itself, in plan order.
 Rules rules_of(const plan::Plan& plan);
 
-// Why a run ends: the first thing that decided it.
+// Why a run ends: the first cause decides.
 struct Finished {};
 struct ProcessFailed {
   ProcessIndex process = 0;
   sys::WaitStatus status;
-  /// So often in a row, and before it could work: it is not started again, though it might have been. 0: that
-  /// is not why.
+  /// Number of consecutive early failures after which it is not restarted although restarts were left; 0: not
+  /// the reason.
   unsigned alike = 0;
 };
 struct StartFailed {
@@ -72,14 +72,14 @@ struct StartFailed {
 };
 struct NeverReady {
   ProcessIndex process = 0;
-  bool has_ended = false;  ///< with 0, as it may once it is ready; else its time was over
+  bool has_ended = false;  ///< it exited with 0 before it was ready; else it timed out
 };
-/// A process below it has ended that it cannot serve without, and it goes on.
+/// A descendant without which it cannot serve has exited, and it keeps running.
 struct PartLost {
   ProcessIndex process = 0;
   std::string reason;  ///< "VLLM::EngineCore (pid 4711) of engine.0 was killed by SIGKILL 69.7s into the run"
 };
-/// It was ready, and answers no more.
+/// It was ready and stopped responding.
 struct Unresponsive {
   ProcessIndex process = 0;
   std::string reason;  ///< "http://n1:8000/health: no answer within 10s, 3 times in a row"
@@ -89,35 +89,35 @@ struct StoppedBySignal {
 };
 struct GuardianGone {};
 struct WalltimeNear {};
-/// A node, or the agent there, is gone, and its processes with it.
+/// A node or its agent is lost, and its processes with it.
 struct NodeLost {
   std::string host;
   std::string why;
 };
-/// Somebody who watches the run (the audit, for one) has ended it.
+/// A watcher of the run (for example the audit) has ended it.
 struct Aborted {
   std::string reason;
   int exit_code = 0;
-  std::optional<ProcessIndex> process{};  ///< whose fault it is, where that is known
+  std::optional<ProcessIndex> process{};  ///< the process at fault, if known
 };
 using Cause = std::variant<Finished, ProcessFailed, StartFailed, NeverReady, PartLost, Unresponsive,
                            StoppedBySignal, GuardianGone, WalltimeNear, NodeLost, Aborted>;
 
-// Where a process is in its life.
+// The phases of a process.
 struct Waiting {};    ///< for its stage
-struct Starting {     ///< to be spawned
-  bool stop = false;  ///< once it is: another of its replica has failed
+struct Starting {     ///< about to be spawned
+  bool stop = false;  ///< to be stopped once it has started: another process of its replica has failed
 };
 struct Running {};     ///< not ready yet
 struct Serving {       ///< ready
-  bool stale = false;  ///< it has started again, and has the weights of its start
+  bool stale = false;  ///< it has restarted and still has the weights from its start
 };
-struct Stopping {};  ///< has its stop signal, and its grace runs
-struct Killed {};    ///< has SIGKILL
-struct CleaningUp {  ///< its wait status is there; what it left behind is swept, its output drained
+struct Stopping {};  ///< it got its stop signal; the grace period is running
+struct Killed {};    ///< it got SIGKILL
+struct CleaningUp {  ///< its wait status is known; its leftovers are being killed and its output drained
   bool restart = false;
 };
-struct Gathering {};  ///< to be started again when all of its replica have ended
+struct Gathering {};  ///< to be restarted when all of its replica have exited
 struct BackingOff {};
 struct Ended {};
 using ProcessPhase = std::variant<Waiting, Starting, Running, Serving, Stopping, Killed, CleaningUp,
@@ -125,31 +125,31 @@ using ProcessPhase = std::variant<Waiting, Starting, Running, Serving, Stopping,
 
 struct ProcessState {
   ProcessPhase phase;
-  unsigned restarts = 0;  ///< in all
-  unsigned counted = 0;   ///< of these, those that Restart::max counts
-  /// Failures of the same kind, one after the other and each soon after the start.
+  unsigned restarts = 0;  ///< in total
+  unsigned counted = 0;   ///< those that count towards Restart::max
+  /// Consecutive failures of the same kind, each soon after the start.
   std::optional<sys::WaitStatus> failure{};
   unsigned alike = 0;
-  /// The run goes on without it: `tolerate`.
+  /// The run continues without it: `tolerate`.
   enum class Missing {
     no,
-    given_up,   ///< for good
-    draining,   ///< its node is to be left, and not all that is there have ended
-    away,       ///< its node is gone: it starts again where another node, or the same, takes its place
-    may_start,  ///< its node is there; others of its replica are not, or have not ended yet
+    given_up,   ///< permanently
+    draining,   ///< its node is being drained, and some of its processes have not exited
+    away,       ///< its node is gone: it restarts when another node, or the same one, replaces it
+    may_start,  ///< its node is available; others of its replica are missing or have not exited yet
   };
   Missing missing = Missing::no;
-  bool parked = false;  ///< somebody wishes that it does not run: it is missing, and does not start
-  bool again = false;   ///< somebody wishes that it starts again
+  bool parked = false;  ///< scaled away: it is missing and is not started
+  bool again = false;   ///< a restart was requested
 };
 
-// Where the run is.
+// The phases of the run.
 struct Going {
-  std::size_t stage = 0;  ///< the last that was started
+  std::size_t stage = 0;  ///< the last stage that was started
 };
 struct Ending {
   Cause cause;
-  std::size_t stage = 0;  ///< being stopped: this one; those above are
+  std::size_t stage = 0;  ///< this stage is being stopped; later stages have been stopped
   unsigned interrupts = 0;
 };
 struct Killing {
@@ -163,7 +163,7 @@ using Phase = std::variant<Going, Ending, Killing, Done>;
 struct State {
   Phase phase;
   std::vector<ProcessState> processes;
-  std::vector<std::vector<ProcessIndex>> drains{};  ///< what is on nodes that are to be left
+  std::vector<std::vector<ProcessIndex>> drains{};  ///< the processes on nodes that are being drained
 };
 
 namespace event {
@@ -183,43 +183,43 @@ struct ReadyTimeout {
 struct Ended {
   ProcessIndex process = 0;
   sys::WaitStatus status;
-  bool soon = false;  ///< after its start
+  bool soon = false;  ///< soon after its start
 };
-/// It was ready, and answers no more.
+/// It was ready and stopped responding.
 struct Unresponsive {
   ProcessIndex process = 0;
   std::string reason;
 };
-/// It has the weights of now.
+/// It has the current weights.
 struct Fresh {
   ProcessIndex process = 0;
 };
-/// Somebody wishes that these start again: whole replicas.
+/// Request to restart these: whole replicas.
 struct RestartWanted {
   std::vector<ProcessIndex> processes;
 };
-/// Somebody wishes that the run goes on without these, until Unpark: whole replicas.
+/// Request to run without these until Unpark: whole replicas.
 struct Park {
   std::vector<ProcessIndex> processes;
 };
 struct Unpark {
   std::vector<ProcessIndex> processes;
 };
-/// Somebody wishes that nothing is left on a node: `can_do_without` holds of these. They may start again on
-/// another.
+/// Request to remove everything from a node: `can_do_without` holds for these. They may restart on another
+/// node.
 struct Drain {
   std::vector<ProcessIndex> processes;
 };
-/// A restart is so long ago that it counts no more.
+/// A restart is long enough ago that it no longer counts.
 struct RestartForgotten {
   ProcessIndex process = 0;
 };
-/// A process below it has ended that it cannot serve without. It had time to end as well.
+/// A descendant without which it cannot serve has exited, and it had time to exit as well.
 struct PartLost {
   ProcessIndex process = 0;
   std::string reason;
 };
-/// What it left behind is gone, its output is drained.
+/// Its leftovers are gone and its output is drained.
 struct CleanedUp {
   ProcessIndex process = 0;
 };
@@ -236,9 +236,9 @@ struct GuardianLost {};
 struct NodeLost {
   std::string host;
   std::string why;
-  std::vector<ProcessIndex> processes;  ///< that were there
+  std::vector<ProcessIndex> processes;  ///< that ran there
 };
-/// A node is there for those that were on one that is gone.
+/// A node is available for the processes of a lost node.
 struct NodeBack {
   std::string host;
   std::vector<ProcessIndex> processes;
@@ -246,7 +246,7 @@ struct NodeBack {
 struct Abort {
   std::string reason;
   int exit_code = 0;
-  std::optional<ProcessIndex> process{};  ///< whose fault it is, where that is known
+  std::optional<ProcessIndex> process{};  ///< the process at fault, if known
 };
 }  // namespace event
 using Event =
@@ -257,43 +257,43 @@ using Event =
                  event::Abort>;
 
 namespace action {
-/// To be answered by Started or SpawnFailed; not to be performed when the process is no longer Starting.
+/// Answered by Started or SpawnFailed; must not be performed if the process is no longer Starting.
 struct Start {
   ProcessIndex process = 0;
 };
-/// To be answered by Ready or ReadyTimeout; for one that is ready when it has exited, by Ended or
+/// Answered by Ready or ReadyTimeout; for a process that is ready when it has exited, by Ended or
 /// ReadyTimeout.
 struct AwaitReady {
   ProcessIndex process = 0;
 };
-/// From now on it is asked whether it answers; until its end. To be answered by Unresponsive, once.
+/// Checks its liveness from now on, until it exits. Answered by Unresponsive, at most once.
 struct Watch {
   ProcessIndex process = 0;
 };
-/// To be answered by Fresh, some time or never.
+/// Answered by Fresh, possibly never.
 struct AwaitFresh {
   ProcessIndex process = 0;
 };
-/// It has changed which replicas of another role can be addressed.
+/// The set of addressable replicas of another role has changed.
 struct Notify {
-  ProcessIndex process = 0;  ///< the process to tell, as `on_change` of its role says
+  ProcessIndex process = 0;  ///< the process to notify, as `on_change` of its role specifies
   std::string role;
   std::uint64_t generation = 0;
-  std::vector<std::string> addresses;  ///< HOST:PORT, those of now
-  std::vector<std::string> added;      ///< that were not among them before
-  std::vector<std::string> removed;    ///< that were
+  std::vector<std::string> addresses;  ///< current addresses, HOST:PORT
+  std::vector<std::string> added;      ///< that are new
+  std::vector<std::string> removed;    ///< that are gone
 };
-/// The stop signal, to the whole process group: a wrapper shell does not pass it on.
+/// Sends the stop signal to the whole process group, because a wrapper shell does not pass it on.
 struct SignalGroup {
   ProcessIndex process = 0;
   int signal = 0;
 };
-/// To the process alone: its helpers may not know what to do with it.
+/// Sends a signal to the process alone, because its helpers may not handle it.
 struct SignalProcess {
   ProcessIndex process = 0;
   int signal = 0;
 };
-/// To be answered by GraceOver.
+/// Answered by GraceOver.
 struct ArmGrace {
   ProcessIndex process = 0;
   Duration grace{};
@@ -302,41 +302,40 @@ struct KillTree {
   ProcessIndex process = 0;
 };
 struct KillAll {};
-/// What can be seen of all processes is to be kept. To be answered by Collected, of every node.
+/// Records what can be observed of all processes. Answered by Collected, from every node.
 struct Collect {
-  std::string folder;  ///< where to, of all nodes
+  std::string folder;  ///< target directory for all nodes
 };
-/// To be answered by CleanedUp.
+/// Answered by CleanedUp.
 struct CleanUp {
   ProcessIndex process = 0;
-  bool leave = false;  ///< what it left behind lives on, until the run ends
+  bool leave = false;  ///< its leftovers stay alive until the run ends
 };
-/// To be answered by BackoffOver. Of a replica, its first process stands for all.
+/// Answered by BackoffOver. The first process of a replica stands for all of it.
 struct ArmBackoff {
   ProcessIndex process = 0;
   Duration backoff{};
 };
-/// To be answered by RestartForgotten.
+/// Answered by RestartForgotten.
 struct ForgetRestart {
   ProcessIndex process = 0;
   Duration after{};
 };
-/// The run goes on without these.
+/// The run continues without these.
 struct Tolerate {
-  std::vector<ProcessIndex> processes;  ///< of one replica, or one alone
-  Cause cause;                          ///< what the run would have ended with
-  std::size_t left = 0;                 ///< replicas of the role
+  std::vector<ProcessIndex> processes;  ///< of one replica, or a single process
+  Cause cause;                          ///< the cause that would have ended the run
+  std::size_t left = 0;                 ///< remaining replicas of the role
 };
-/// A node is wanted in the place of the one that these were on. To be answered by NodeBack, some time or
-/// never.
+/// Requests a node in place of the one of these processes. Answered by NodeBack, possibly never.
 struct Recover {
   std::vector<ProcessIndex> processes;
 };
-/// Nothing of these lives any more, and their node is to be left.
+/// None of these is alive any more, and their node is to be released.
 struct Release {
   std::vector<ProcessIndex> processes;
 };
-/// It is decided that the run ends, and why.
+/// The end of the run and its cause are decided.
 struct Decide {
   Cause cause;
 };
@@ -344,7 +343,7 @@ struct Finish {
   Cause cause;
 };
 }  // namespace action
-/// Those that are performed where the process lives.
+/// Actions performed where the process lives.
 using NodeAction = std::variant<action::Start, action::AwaitReady, action::Watch, action::AwaitFresh,
                                 action::Notify, action::SignalGroup, action::SignalProcess, action::KillTree,
                                 action::KillAll, action::Collect, action::CleanUp>;
@@ -354,15 +353,15 @@ using Action =
                  action::ArmBackoff, action::ForgetRestart, action::Tolerate, action::Recover,
                  action::Release, action::Decide, action::Finish>;
 
-/// The run goes on without these: enough of their roles are left.
+/// Whether the run can continue without these: enough of their roles are left.
 bool can_do_without(const Rules& rules, const State& state, const std::vector<ProcessIndex>& processes);
-/// When it is ready it has the weights of its start, and others have later ones: it has started again, or its
-/// node has come when the run was at work.
+/// Whether it has the weights from its start when it becomes ready while others have later ones: it has
+/// restarted, or its node joined a run in progress.
 bool begins_stale(const Rules& rules, const State& state, ProcessIndex process);
-/// It may be addressed: it serves, or has yet to be ready for the first time.
+/// Whether it can be addressed: it serves, or has not been ready for the first time yet.
 bool is_listed(const State& state, ProcessIndex process);
 
-/// Why this signal would end a run; nothing where it would not.
+/// The cause with which this signal would end a run; empty if it would not.
 std::optional<Cause> cause_of(const Rules& rules, int signal);
 
 struct Step {
@@ -372,7 +371,7 @@ struct Step {
 
 /// The start of a run.
 Step begin(const Rules& rules);
-/// An event that means nothing in this state (a grace that is over for a process that has ended) changes
+/// An event that has no meaning in this state (an expired grace period of a process that has exited) changes
 /// nothing.
 Step step(const Rules& rules, State state, const Event& event);
 

@@ -16,13 +16,13 @@ namespace {
 
 using Missing = ProcessState::Missing;
 
-/// The processes of one replica; of a role without replicas, one process.
+/// The processes of one replica, or a single process of a role without replicas.
 struct Unit {
   std::string name;  ///< "engine.3"
   std::vector<ProcessIndex> members;
 };
 
-/// A few hundred would fill a terminal.
+/// A few hundred names would fill a terminal.
 std::string some_of(std::vector<std::string> names) {
   constexpr std::size_t kMost = 8;
   if (names.size() <= kMost) return text::join(names, ", ");
@@ -52,12 +52,12 @@ class Steering {
     if (wanted.empty()) return refuse(unknown(what));
     const auto& settings = role_of(wanted.front());
     if (settings.kind == RoleKind::task)
-      return refuse(fmt::format("'{}' is a task, which ends by itself", settings.name));
+      return refuse(fmt::format("'{}' is a task, which exits on its own", settings.name));
     const bool all = wanted.size() == units_.at(settings.name).size();
     if (settings.rendezvous != Rendezvous::none && !all) {
       return refuse(
-          fmt::format("the processes of '{0}' have one communicator: nlaunch restart RUN {0} starts all "
-                      "of them again",
+          fmt::format("the processes of '{0}' share one communicator: nlaunch restart RUN {0} restarts all "
+                      "of them",
                       settings.name));
     }
     event::RestartWanted event;
@@ -67,18 +67,17 @@ class Steering {
       names.push_back(unit.name);
       event.processes.insert(event.processes.end(), unit.members.begin(), unit.members.end());
     }
-    if (names.empty()) return refuse(fmt::format("'{}' does not run now", what));
-    return {{true, fmt::format("{} {} again", some_of(names), names.size() == 1 ? "starts" : "start")},
-            {std::move(event)}};
+    if (names.empty()) return refuse(fmt::format("'{}' is not running", what));
+    return {{true, fmt::format("restarting {}", some_of(names))}, {std::move(event)}};
   }
 
-  /// Why a role cannot start again at all; empty: it can, if it runs.
+  /// Why a role cannot be restarted at all; empty if it can when it runs.
   std::string why_not_again(const std::string& role) const {
     const auto found = units_.find(role);
     if (found == units_.end())
-      return fmt::format("role '{}' is started by another one: start that again", role);
+      return fmt::format("role '{}' is started by another role: restart that one", role);
     if (role_of(found->second.front()).kind == RoleKind::task)
-      return fmt::format("'{}' is a task, which ends by itself", role);
+      return fmt::format("'{}' is a task, which exits on its own", role);
     return "";
   }
 
@@ -89,7 +88,7 @@ class Steering {
       if (!hosts_[process].empty()) known.insert(hosts_[process]);
       if (hosts_[process] == node && !node.empty()) there.push_back(process);
     }
-    if (known.empty()) return refuse("the run is on one machine: nothing of it could go elsewhere");
+    if (known.empty()) return refuse("the run is on one machine: its processes cannot move to another node");
     if (there.empty()) {
       return refuse(fmt::format("no process of the run is on '{}': its nodes are {}", node,
                                 some_of(std::vector(known.begin(), known.end()))));
@@ -101,9 +100,8 @@ class Steering {
       return std::ranges::any_of(there,
                                  [&](auto process) { return state_.processes[process].missing == missing; });
     };
-    if (is(Missing::draining)) return refuse(fmt::format("{} is being left already", node));
-    if (is(Missing::away))
-      return refuse(fmt::format("{} is lost, and another node is to take its place", node));
+    if (is(Missing::draining)) return refuse(fmt::format("{} is already draining", node));
+    if (is(Missing::away)) return refuse(fmt::format("{} is lost; another node will take its place", node));
     if (std::ranges::any_of(there, first))
       return refuse(fmt::format("nlaunch itself runs on {}, the first node of the run", node));
     std::vector<ProcessIndex> running;
@@ -113,17 +111,17 @@ class Steering {
     });
     for (const auto process : running) {
       if (rules_.processes[process].tolerate) continue;
-      return refuse(fmt::format("role '{}' is on {}, and the run ends with it: it has no 'tolerate'",
+      return refuse(fmt::format("role '{}' runs on {} and has no 'tolerate': the run would end without it",
                                 rules_.processes[process].role, node));
     }
     if (!can_do_without(rules_, state_, running))
-      return refuse(fmt::format("without {} fewer processes would be left than 'tolerate' has as min", node));
+      return refuse(
+          fmt::format("without {}, fewer processes would be left than the min of 'tolerate'", node));
     std::vector<std::string> names;
     for (const auto process : running)
       names.push_back(plan_.name_of(plan_.processes[rules_.processes[process].process]));
-    return {{true, names.empty() ? fmt::format("{} is left: nothing of the run is there", node)
-                                 : fmt::format("{} {}, and {} is left", some_of(names),
-                                               names.size() == 1 ? "stops" : "stop", node)},
+    return {{true, names.empty() ? fmt::format("{} is drained: the run has no processes there", node)
+                                 : fmt::format("draining {}: stopping {}", node, some_of(names))},
             {event::Drain{there}}};
   }
 
@@ -133,16 +131,14 @@ class Steering {
     const auto& units = found->second;
     const auto& role = role_of(units.front());
     if (role.kind == RoleKind::task || role.ends_run || role.rendezvous != Rendezvous::none)
-      return refuse(
-          fmt::format("role '{}' cannot have fewer processes: scale is for engines and services", name));
+      return refuse(fmt::format("role '{}' cannot be scaled: only engines and services can", name));
     if (count > units.size()) {
-      return refuse(fmt::format("the plan has {} of '{}', and room for no more: {} could not be",
-                                units.size(), name, count));
+      return refuse(fmt::format("the plan has room for {} of '{}', not for {}", units.size(), name, count));
     }
     const auto parked = [&](const Unit& unit) { return state_.processes[unit.members.front()].parked; };
     const auto given_up = [&](const Unit& unit) { return missing(unit) == Missing::given_up; };
     const auto lives = [&](const Unit& unit) { return missing(unit) == Missing::no; };
-    // Those that wait for a node are the first to be done without, then the last ones.
+    // Units that wait for a node are removed first, then those with the highest index.
     std::vector<const Unit*> used;
     for (const auto& unit : units)
       if (!parked(unit) && !given_up(unit)) used.push_back(&unit);
@@ -152,7 +148,7 @@ class Steering {
         std::min<std::size_t>(count, static_cast<std::size_t>(std::ranges::count_if(units, lives)));
     const auto least = std::max(role.tolerate.value_or(1), 1U);
     if (count < least || (count < now && left < least)) {
-      return refuse(fmt::format("'{}' needs {} at least, and {} would be left", name, least, left));
+      return refuse(fmt::format("'{}' needs at least {}, and {} would be left", name, least, left));
     }
     Decision decision;
     std::vector<std::string> names;
@@ -170,19 +166,16 @@ class Steering {
       ++now;
     }
     if (now != count) {
-      return refuse(
-          fmt::format("{} of '{}' are lost for good: it can have {} now", units.size() - now, name, now));
+      return refuse(fmt::format("{} of '{}' are permanently lost: it can have at most {} now",
+                                units.size() - now, name, now));
     }
     std::ranges::sort(names);
     const bool fewer = !park.processes.empty();
     if (fewer) decision.events.emplace_back(std::move(park));
     if (!unpark.processes.empty()) decision.events.emplace_back(std::move(unpark));
-    decision.answer = {true, names.empty()
-                                 ? fmt::format("'{}' has {} already", name, count)
-                                 : fmt::format("'{}' has {} from now on: {} {}", name, count, some_of(names),
-                                               fewer               ? names.size() == 1 ? "stops" : "stop"
-                                               : names.size() == 1 ? "starts"
-                                                                   : "start")};
+    decision.answer = {true, names.empty() ? fmt::format("'{}' already has {}", name, count)
+                                           : fmt::format("scaling '{}' to {}: {} {}", name, count,
+                                                         fewer ? "stopping" : "starting", some_of(names))};
     return decision;
   }
 
@@ -220,14 +213,14 @@ class Steering {
     for (const auto& [role, units] : units_)
       known.push_back(units.size() > 1 ? fmt::format("{0} ({0}.0 to {0}.{1})", role, units.size() - 1)
                                        : role);
-    return fmt::format("there is no '{}' in the run: it has {}", what, text::join(known, ", "));
+    return fmt::format("'{}' not found in the run; it has {}", what, text::join(known, ", "));
   }
 
   const plan::Plan& plan_;
   const Rules& rules_;
   const State& state_;
   std::vector<std::string> hosts_;
-  std::map<std::string, std::vector<Unit>> units_;  ///< by role, in their order
+  std::map<std::string, std::vector<Unit>> units_;  ///< by role, in order
 };
 
 }  // namespace
@@ -238,9 +231,8 @@ std::expected<std::vector<std::string>, std::string> updatable_roles(const plan:
   if (!std::holds_alternative<Going>(state.phase)) return std::unexpected("the run is ending");
   const auto update = plan::update_of(before, after);
   if (!update.refused.empty())
-    return std::unexpected(
-        fmt::format("{} cannot change while the run goes on", text::join(update.refused, ", ")));
-  if (update.roles.empty()) return std::unexpected("the plan is the same");
+    return std::unexpected(fmt::format("{} cannot change during the run", text::join(update.refused, ", ")));
+  if (update.roles.empty()) return std::unexpected("the plan is unchanged");
   std::vector<std::string> roles;
   for (const auto& role : update.roles) {
     const auto why = Steering(before, rules, state, {}).why_not_again(role.role);
@@ -276,9 +268,9 @@ Decision decide(const plan::Plan& plan, const Rules& rules, const State& state,
     case RunRequest::Kind::scale:
       return steering.scale(request.what, request.count);
     case RunRequest::Kind::update:
-      break;  // takes a plan
+      break;  // needs a plan
   }
-  return {{false, "nobody knows how"}, {}};
+  return {{false, "unknown kind of request"}, {}};
 }
 
 }  // namespace nlaunch::supervise

@@ -9,36 +9,37 @@
 
 namespace nlaunch::supervise {
 
-/// A plan in place of the one that the run has, for processes that start from now on.
+/// A plan that replaces the run's plan for processes that start from now on.
 struct Rebinding {
   const plan::Plan& after;
-  std::vector<std::string> roles;  ///< whose processes it changes
-  std::string file;                ///< that has it, by its name in the attempt
+  std::vector<std::string> roles;  ///< the roles whose processes it changes
+  std::string file;                ///< the file that contains it, by its name in the attempt
 };
 struct Rebinder {
   using Done = std::function<void(const std::string& why)>;
-  /// Binds all nodes to it, and changes nothing yet. `done` is told why that cannot be, or nothing.
+  /// Binds all nodes to it without changing anything yet. `done` gets the reason for a failure, or an empty
+  /// text.
   std::function<void(const Rebinding& rebinding, Done done)> prepare;
-  /// What starts from now on begins with what was prepared.
+  /// Processes that start from now on use what was prepared.
   std::function<void()> adopt;
 };
 
-/// What becomes of a request.
+/// The answer to a request and its effect.
 struct Decision {
   Answer answer;
-  std::vector<Event> events;  ///< for the table; none where it is not granted
+  std::vector<Event> events;  ///< for the state machine; empty if not granted
 };
 
-/// Pure. `hosts`: the node that each process is on, by ProcessIndex; all are empty on one machine.
+/// Pure. `hosts`: the node of each process, by ProcessIndex; all empty on a single machine.
 Decision decide(const plan::Plan& plan, const Rules& rules, const State& state,
                 const std::vector<std::string>& hosts, const RunRequest& request);
 
-/// The roles whose processes begin otherwise in another plan. A failure where there are none, where something
-/// differs that cannot change while the run goes on, and where one of them cannot start again.
+/// The roles whose processes start differently in another plan. Fails if there are none, if something differs
+/// that cannot change during the run, or if one of them cannot be restarted.
 std::expected<std::vector<std::string>, std::string> updatable_roles(const plan::Plan& before,
                                                                      const plan::Plan& after,
                                                                      const Rules& rules, const State& state);
-/// Roles that `updatable_roles` named start again, as far as they run.
+/// Restarts the roles that `updatable_roles` named, if they are running.
 Decision start_again(const plan::Plan& plan, const Rules& rules, const State& state,
                      const std::vector<std::string>& roles);
 

@@ -21,10 +21,9 @@ namespace {
 
 constexpr Duration kLookAtRunFolder = std::chrono::seconds(2);
 constexpr Duration kLookAtCheckpoint = std::chrono::milliseconds(500);
-/// Who has not ended by then is named.
+/// Processes that have not exited by then are named.
 constexpr Duration kPatience = std::chrono::seconds(2);
-/// For what is still to be shown when all is over: a reader that pauses (a pager, a busy file server) gets
-/// it.
+/// For the remaining output at the end, so that a paused reader (a pager, a busy file server) gets it.
 constexpr Duration kForTheTerminal = std::chrono::seconds(5);
 
 /// "engine.0 and 2 more"
@@ -61,14 +60,14 @@ Supervisor::Supervisor(sys::Loop& loop, Options options)
   if (options_.goes_on)
     for (auto& pool : rules_.borrowed) pool.min = 0;
   outcome_.started_at = utc_now();
-  // Logs are in the attempt's folder, and that is in the run's.
+  // Logs are in the attempt's directory, which is in the run directory.
   if (const auto& how = options_.plan.checkpoint; how && !how->dir.empty())
     checkpoints_.emplace(*how, options_.logs.parent_path().parent_path());
-  for (std::uint32_t role = 0; role < options_.plan.roles.size(); ++role) know_addresses(role);
+  for (std::uint32_t role = 0; role < options_.plan.roles.size(); ++role) load_addresses(role);
 }
 
-/// Another one may have led this attempt, and changed them.
-void Supervisor::know_addresses(std::uint32_t role) {
+/// A previous leader of this attempt may have changed them.
+void Supervisor::load_addresses(std::uint32_t role) {
   constexpr std::uint64_t kLargest = 16U << 20U;
   const auto file = options_.logs.parent_path() / "addrs" / options_.plan.roles[role].name;
   const auto number = sys::read_regular_file(file.string() + ".generation", kLargest);
@@ -88,7 +87,7 @@ Outcome Supervisor::run(ProcessBackend& backend) {
                              {"guardian", options_.guardian.guardian()},
                              {"supervisor", ::getpid()}});
   take(begin(rules_));
-  work_off();
+  process_queues();
   if (!finished_) loop_.run();
   return std::move(outcome_);
 }
@@ -158,12 +157,12 @@ void Supervisor::look_at_files() {
   });
 }
 
-/// Somebody wants to know what the processes do: while they run, and one thing after the other.
+/// Handles a request for evidence: only while the processes run, and one at a time.
 void Supervisor::look_for_request() {
   if (outcome_.decided || investigation_->goes_on()) return;
   std::error_code error;
   if (!std::filesystem::remove(options_.logs.parent_path() / kEvidenceWanted, error)) return;
-  say("evidence of all processes is wanted; collecting it");
+  say("evidence was requested; collecting it from all processes");
   investigation_->begin([](const std::string&, const Judgement&) {});
 }
 
@@ -208,13 +207,14 @@ void Supervisor::grant(const Decision& decision) {
   if (!stops_learner || !hold_for_checkpoint(false, then)) then();
 }
 
-/// All nodes are bound to the other plan before anything of the one before is stopped.
+/// Binds all nodes to the new plan before anything of the old one is stopped.
 void Supervisor::update(const PendingRequest& pending) {
   const auto& name = pending.request.what;
   const auto refuse = [&](const std::string& why) { note_request(pending, {false, why}); };
-  if (!options_.rebinder.prepare) return refuse("a run here cannot be updated");
-  if (updates_) return refuse("another update goes on");
-  if (!name.starts_with(kUpdatePlan) || name.contains('/')) return refuse("the request names no plan file");
+  if (!options_.rebinder.prepare) return refuse("this run cannot be updated");
+  if (updates_) return refuse("another update is in progress");
+  if (!name.starts_with(kUpdatePlan) || name.contains('/'))
+    return refuse("the request does not name a plan file");
   const auto after = read_plan(options_.logs.parent_path() / name);
   const auto before = read_plan(plan_file());
   for (const auto* plan : {&after, &before})
@@ -230,8 +230,8 @@ void Supervisor::update(const PendingRequest& pending) {
                             });
 }
 
-/// Whoever takes the run over, and agents that come later, read the plan from its file: it is there before
-/// anybody has it.
+/// A leader that takes over the run, and agents that join later, read the plan from its file, so it is
+/// written before anyone uses it.
 void Supervisor::adopt(const PendingRequest& pending, const plan::Plan& after,
                        const std::vector<std::string>& roles) {
   const auto refuse = [&](const std::string& why) { note_request(pending, {false, why}); };
@@ -254,15 +254,15 @@ std::filesystem::path Supervisor::plan_file() const {
   return options_.logs.parent_path().parent_path() / "plan.json";
 }
 
-/// `then` is done once no checkpoint is being written. False: none is, and nothing waits. What stops the run
-/// comes in the place of what does not.
+/// Calls `then` once no checkpoint is being written. False: none is, and nothing waits. A stop of the run
+/// replaces an action that does not stop it.
 bool Supervisor::hold_for_checkpoint(bool stops, std::function<void()> then) {
   if (!checkpoints_ || !std::holds_alternative<Going>(state_.phase)) return false;
   const auto name = checkpoints_->in_flight();
   if (name.empty()) return false;
   const bool waits = held_.has_value();
   if (waits && !stops) {
-    if (held_->stops) return true;  // the run ends
+    if (held_->stops) return true;  // the run is ending
     then = [before = std::move(held_->then), then = std::move(then)] {
       before();
       then();
@@ -272,8 +272,8 @@ bool Supervisor::hold_for_checkpoint(bool stops, std::function<void()> then) {
   if (waits) return true;
   const auto& wait = options_.plan.checkpoint->wait;
   record("checkpoint-awaited", {{"folder", name}});
-  say(fmt::format("waiting for the checkpoint {}, which is being written, up to {}{}", name,
-                  format_duration(wait), stops ? "; Ctrl-C again does not wait" : ""));
+  say(fmt::format("waiting up to {} for checkpoint {}, which is being written{}", format_duration(wait), name,
+                  stops ? "; press Ctrl-C again to skip the wait" : ""));
   held_until_ = since_start() + wait;
   look_at_checkpoint();
   return true;
@@ -285,14 +285,14 @@ void Supervisor::look_at_checkpoint() {
     const auto name = checkpoints_->in_flight();
     if (!name.empty() && since_start() < held_until_) return look_at_checkpoint();
     if (!name.empty())
-      say(fmt::format("the checkpoint {} is not complete after {}", name,
+      say(fmt::format("checkpoint {} is still incomplete after {}", name,
                       format_duration(options_.plan.checkpoint->wait)));
     const auto held = std::exchange(held_, std::nullopt);
     held->then();
   });
 }
 
-/// How far the run came, and how much of that is saved.
+/// Records how far the run came, and how much of that is saved.
 void Supervisor::note_checkpoint() {
   if (watching_) outcome_.last_step = watching_->progress().last_step;
   outcome_.checkpoint = checkpoints_ ? checkpoints_->newest() : saved_;
@@ -302,7 +302,7 @@ void Supervisor::note_checkpoint() {
 
 void Supervisor::handle(Event event) {
   events_.push_back(std::move(event));
-  if (!working_) work_off();
+  if (!working_) process_queues();
 }
 
 void Supervisor::take(Step step) {
@@ -310,10 +310,10 @@ void Supervisor::take(Step step) {
   for (auto& action : step.actions) actions_.push_back(std::move(action));
 }
 
-void Supervisor::work_off() {
+void Supervisor::process_queues() {
   working_ = true;
   while (!actions_.empty() || !events_.empty()) {
-    // What an action brought about comes before the next action: a failed start spares the others.
+    // Effects of an action are handled before the next action: a failed start saves the other starts.
     if (!events_.empty()) {
       const auto event = std::move(events_.front());
       events_.pop_front();
@@ -328,7 +328,7 @@ void Supervisor::work_off() {
   working_ = false;
 }
 
-/// What happens at once is one change of the roster.
+/// Changes at the same moment are one change of the roster.
 void Supervisor::note_touched(const Event& event) {
   const bool first = touched_.empty();
   std::visit(
@@ -342,7 +342,7 @@ void Supervisor::note_touched(const Event& event) {
   if (first && !touched_.empty()) later({}, [this] { publish(); });
 }
 
-/// Who uses the addresses is told that they have changed.
+/// Tells the processes that use the addresses that they have changed.
 void Supervisor::publish() {
   const auto touched = std::exchange(touched_, {});
   for (const auto& change : roster_.update(state_, touched)) {
@@ -359,7 +359,7 @@ void Supervisor::publish() {
           std::pair(file + ".generation", fmt::format("{}\n", change.generation))}) {
       const auto written = sys::write_file_atomically(options_.logs.parent_path() / name, text);
       if (!written) on(since_start(), process_event::Trouble{written.error().first_message()});
-      if (written && options_.hand_out) options_.hand_out(name);
+      if (written && options_.distribute) options_.distribute(name);
     }
     for (ProcessIndex process = 0; process < rules_.processes.size(); ++process) {
       const auto& whom = options_.plan.role_of(options_.plan.processes[rules_.processes[process].process]);
@@ -393,7 +393,7 @@ void Supervisor::perform(const action::SignalProcess& send) {
 }
 
 void Supervisor::perform(const action::ArmGrace& arm) {
-  // Of this start of the process: it may be started and asked to end again in the meantime.
+  // For this start of the process: it may be restarted and stopped again in the meantime.
   later(arm.grace, [this, p = arm.process, restarts = state_.processes[arm.process].restarts] {
     if (state_.processes[p].restarts == restarts) handle(event::GraceOver{p});
   });
@@ -413,8 +413,8 @@ void Supervisor::perform(const action::ArmBackoff& arm) {
       rules.restart.max > 1 && !wished ? fmt::format(" (restart {} of {})", count, rules.restart.max) : "";
   const auto why = why_again(replica);
   const auto who = rules.replica ? replica_name(arm.process) : why.empty() ? name_of(arm.process) : "it";
-  const auto all = rules.replica ? fmt::format(", all {} processes of it", replica.size()) : "";
-  if (!wished) say(fmt::format("{}{} starts again in {}{}{}", why, who, in_seconds(arm.backoff), all, which));
+  const auto all = rules.replica ? fmt::format(", all {} of its processes", replica.size()) : "";
+  if (!wished) say(fmt::format("{}{} restarts in {}{}{}", why, who, in_seconds(arm.backoff), all, which));
   later(arm.backoff, [this, p = arm.process, restarts = state_.processes[arm.process].restarts] {
     if (state_.processes[p].restarts == restarts) handle(event::BackoffOver{p});
   });
@@ -446,7 +446,7 @@ void Supervisor::perform(const action::Tolerate& tolerate) {
     record("process-lost", {{"process", name_of(process)}, {"why", why}, {"left", tolerate.left}});
   }
   const auto sentence =
-      fmt::format("{}; the run goes on without {}, with {} of '{}'", why, name, tolerate.left, rules.role);
+      fmt::format("{}; the run continues without {}, with {} of '{}'", why, name, tolerate.left, rules.role);
   outcome_.troubles.push_back(sentence);
   say(sentence);
 }
@@ -460,12 +460,13 @@ void Supervisor::perform(const action::Release& release) {
   backend_->release(release.processes);
 }
 
-/// One that was not asked to end before is killed for what was told of it.
+/// A process that was not asked to stop before is killed because of its reported failure.
 void Supervisor::perform(const action::KillTree& kill) {
   auto& report = outcome_.processes[kill.process];
   const bool was_asked = std::exchange(report.stopped, true);
   record("process-killed",
-         {{"process", report.name}, {"why", was_asked ? "its grace was over" : "it serves nobody any more"}});
+         {{"process", report.name},
+          {"why", was_asked ? "its grace period expired" : "it no longer serves requests"}});
   if (was_asked) outlived_their_grace_.push_back(report.name);
   backend_->perform(kill);
 }
@@ -496,10 +497,10 @@ void Supervisor::perform(const action::Decide& decide) {
   if (watching_) watching_->stop();
   investigation_->stop();
   backend_->ending();
-  later(kPatience, [this] { say_who_is_awaited(); });
+  later(kPatience, [this] { report_pending(); });
 }
 
-void Supervisor::say_who_is_awaited() {
+void Supervisor::report_pending() {
   const auto* ending = std::get_if<Ending>(&state_.phase);
   if (ending == nullptr) return;
   std::vector<std::string> names;
@@ -510,7 +511,7 @@ void Supervisor::say_who_is_awaited() {
     grace = std::max(grace, rules_.processes[process].stop.grace);
   }
   if (names.empty()) return;
-  say(fmt::format("waiting for {}, up to {}; Ctrl-C {} kills", in_short(names), format_duration(grace),
+  say(fmt::format("waiting up to {} for {}; press Ctrl-C {} to kill", format_duration(grace), in_short(names),
                   ending->interrupts > 0 ? "again" : "twice"));
 }
 
@@ -536,7 +537,7 @@ void Supervisor::conclude(BackendEnd end) {
   if (!outcome_.left_behind.empty()) record("leftovers-killed", {{"killed", outcome_.left_behind}});
   if (!outcome_.survivors.empty()) record("not-killable", {{"processes", outcome_.survivors}});
   if (!outlived_their_grace_.empty()) {
-    say(fmt::format("killed when the grace was over: {}", in_short(outlived_their_grace_)));
+    say(fmt::format("killed after the grace period: {}", in_short(outlived_their_grace_)));
   }
   if (watching_) {
     note_unfinished();
@@ -556,7 +557,7 @@ void Supervisor::conclude(BackendEnd end) {
                            {"what", sentence(outcome_)}});
 }
 
-/// What stands behind these sizes followed from what decided.
+/// Log output after these sizes is a consequence of the failure.
 void Supervisor::note_logs(std::map<std::string, std::uint64_t> sizes) {
   if (const auto lost = lost_child(outcome_); lost && lost->says_nothing()) {
     for (const auto& [name, size] : lost->child->logs) sizes[name] = size;
@@ -572,7 +573,7 @@ void Supervisor::note_slowest() {
   std::vector<watch::ProcessSteps> processes;
   for (std::size_t i = 0; i < seconds.size(); ++i) {
     const auto& rules = rules_.processes[i];
-    if (!rules.borrowed)  // it comes and goes
+    if (!rules.borrowed)  // it joins and leaves
       processes.push_back(
           {rules.role, outcome_.processes[i].host, watch::median(seconds[i]), seconds[i].size()});
   }
@@ -582,7 +583,7 @@ void Supervisor::note_slowest() {
            {{"host", slowest->host}, {"seconds", slowest->seconds}, {"others", slowest->others}});
 }
 
-/// Who ended well by itself before its last step.
+/// Notes processes that exited successfully on their own before their last step.
 void Supervisor::note_unfinished() {
   const auto reached = watching_->progress().reached;
   for (std::size_t i = 0; i < reached.size(); ++i) {
@@ -609,7 +610,7 @@ std::optional<std::size_t> Supervisor::next_after(std::size_t first) const {
 
 // --- small things ---
 
-/// The loop may go on when this is gone.
+/// The loop may outlive this object.
 void Supervisor::later(Duration wait, std::function<void()> then) {
   loop_.after(wait, [then = std::move(then), here = std::weak_ptr(here_)] {
     if (!here.expired()) then();
@@ -620,7 +621,8 @@ Duration Supervisor::since_start() const {
   return std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start_);
 }
 
-/// "engine.2.1 was killed by SIGKILL; " of the first of a replica that nobody had asked to end; else empty.
+/// "engine.2.1 was killed by SIGKILL; " for the first of a replica that exited without being asked to; else
+/// empty.
 std::string Supervisor::why_again(const std::vector<ProcessIndex>& replica) const {
   const ProcessReport* first = nullptr;
   for (const auto member : replica) {
@@ -629,7 +631,7 @@ std::string Supervisor::why_again(const std::vector<ProcessIndex>& replica) cons
     if (first == nullptr || *one.ended < *first->ended) first = &one;
   }
   if (first == nullptr) return "";
-  // Of this start alone; one that a signal has killed explains an end with 0.
+  // Only of this start; a child killed by a signal explains an exit with 0.
   const auto lost = std::ranges::find_if(first->children, [&](const ChildReport& child) {
     return child.status && child.status->by_signal() && (!first->started || child.at >= *first->started);
   });

@@ -22,24 +22,24 @@
 
 namespace nlaunch::supervise {
 
-/// Takes what happens through the table, lets the crew perform what comes out of it, and keeps the record:
-/// events.jsonl, and the outcome.
+/// Feeds events through the state machine, has the backend perform the resulting actions, and keeps the
+/// record: events.jsonl and the outcome.
 class Supervisor {
  public:
   struct Options {
     const plan::Plan& plan;
     unsigned attempt = 0;
-    std::filesystem::path logs;      ///< folder of the processes' log files
-    std::vector<std::string> hosts;  ///< names of the nodes; empty on one machine
+    std::filesystem::path logs;      ///< directory of the processes' log files
+    std::vector<std::string> hosts;  ///< names of the nodes; empty on a single machine
     EventLog& events;
     const GuardianLink& guardian;
-    Terminal* terminal = nullptr;    ///< null: nothing is written there
+    Terminal* terminal = nullptr;    ///< null: writes nothing there
     Judge judge{};                   ///< of evidence; see Investigation
-    Roster::AddressOf address_of{};  ///< of the processes that others address
-    /// A file of the attempt is new, by its name there: for nodes that share no folder.
-    std::function<void(const std::string& file)> hand_out{};
-    Rebinder rebinder{};   ///< not given: the plan cannot be updated
-    bool goes_on = false;  ///< another one led this attempt before: borrowed nodes are not waited for
+    Roster::AddressOf address_of{};  ///< of processes that others connect to
+    /// Distributes a new file of the attempt, by its name there, to nodes that share no directory.
+    std::function<void(const std::string& file)> distribute{};
+    Rebinder rebinder{};   ///< not set: the plan cannot be updated
+    bool goes_on = false;  ///< another leader led this attempt before: does not wait for borrowed nodes
   };
   Supervisor(sys::Loop& loop, Options options);
   ~Supervisor();
@@ -47,9 +47,9 @@ class Supervisor {
   Supervisor& operator=(const Supervisor&) = delete;
 
   [[nodiscard]] const Rules& rules() const { return rules_; }
-  /// For the crew, which tells of all that comes of the actions.
+  /// For the backend, which reports the results of all actions.
   void on(const ProcessEvent& process_event);
-  /// Supervises to the end. To be called once, with a crew for these rules.
+  /// Supervises until the run ends. Call it once, with a backend for these rules.
   Outcome run(ProcessBackend& backend);
 
  private:
@@ -70,10 +70,10 @@ class Supervisor {
   void note_checkpoint();
   void note_touched(const Event& event);
   void publish();
-  void know_addresses(std::uint32_t role);
+  void load_addresses(std::uint32_t role);
   void handle(Event event);
   void take(Step step);
-  void work_off();
+  void process_queues();
 
   void perform(const action::Start& start);
   void perform(const action::SignalGroup& send);
@@ -88,7 +88,7 @@ class Supervisor {
   void perform(const action::KillAll& kill);
   void perform(const action::Decide& decide);
   void perform(const action::Finish& finish);
-  /// AwaitReady and CleanUp are the crew's alone.
+  /// AwaitReady and CleanUp concern only the backend.
   template <class What>
   void perform(const What& what) {
     backend_->perform(what);
@@ -113,7 +113,7 @@ class Supervisor {
   void on(Duration at, const process_event::Collected& collected);
   void on(Duration at, const process_event::Trouble& trouble);
 
-  void say_who_is_awaited();
+  void report_pending();
   void note_ready(ProcessIndex process, Duration at);
   void say_once_all_are_ready(ProcessIndex process, Duration at);
   void say_ready_again(ProcessIndex process, Duration at);
@@ -131,34 +131,35 @@ class Supervisor {
   void later(Duration wait, std::function<void()> then);
 
   sys::Loop& loop_;
-  std::shared_ptr<int> here_ = std::make_shared<int>();  ///< while this is
+  std::shared_ptr<int> here_ = std::make_shared<int>();  ///< expires with this object
   Options options_;
   Rules rules_;
   State state_;
   ProcessBackend* backend_ = nullptr;
   std::unique_ptr<Investigation> investigation_;
-  std::unique_ptr<StallMonitor> watching_;  ///< null: nothing is watched
+  std::unique_ptr<StallMonitor> watching_;  ///< null: not watched
   Roster roster_;
-  std::optional<CheckpointFolder> checkpoints_;  ///< nothing: the plan names no folder
-  std::optional<SavedCheckpoint> saved_;         ///< the last that a learner's output has named
-  /// What waits for a checkpoint that is being written.
+  std::optional<CheckpointFolder> checkpoints_;  ///< empty: the plan names no directory
+  std::optional<SavedCheckpoint> saved_;         ///< the last one that a learner's output named
+  /// An action that waits for a checkpoint in progress.
   struct Held {
-    bool stops = false;  ///< the run
+    bool stops = false;  ///< whether it stops the run
     std::function<void()> then;
   };
   std::optional<Held> held_;
   Duration held_until_{};
-  bool updates_ = false;               ///< its nodes are being bound to another plan
-  std::vector<ProcessIndex> touched_;  ///< since the roster was looked at
-  std::optional<EventLog> steps_;      ///< none yet: no process reported a step
+  bool updates_ = false;               ///< the nodes are being bound to another plan
+  std::vector<ProcessIndex> touched_;  ///< since the last roster update
+  std::optional<EventLog> steps_;      ///< empty: no process has reported a step
   std::deque<Event> events_;
   std::deque<Action> actions_;
   bool working_ = false;
   bool finished_ = false;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::vector<std::string> outlived_their_grace_;
-  std::vector<std::set<ProcessIndex>> not_ready_;  ///< by role: who has not been ready yet
-  std::map<ProcessIndex, Duration> lost_at_;  ///< those that the run went on without, until they serve again
+  std::vector<std::set<ProcessIndex>> not_ready_;  ///< by role: processes that have not been ready yet
+  std::map<ProcessIndex, Duration>
+      lost_at_;  ///< processes that the run continued without, until they serve again
   Outcome outcome_;
 };
 

@@ -8,7 +8,7 @@
 #include "supervise/stop_signal.h"
 #include "supervise/supervisor.h"
 
-// What the crew tells, as it goes into the record and into the table.
+// Events from the backend, as they go into the record and into the state machine.
 namespace nlaunch::supervise {
 
 void Supervisor::on(const ProcessEvent& process_event) {
@@ -55,17 +55,17 @@ void Supervisor::note_ready(ProcessIndex process, Duration at) {
   say_ready_again(process, at);
 }
 
-/// Of one that the run went on without.
+/// For a process that the run had continued without.
 void Supervisor::say_ready_again(ProcessIndex process, Duration at) {
   const auto lost = lost_at_.extract(process);
   if (lost.empty()) return;
   const auto& report = outcome_.processes[process];
   record("process-back", {{"process", report.name}, {"after_ms", (at - lost.mapped()).count()}});
-  say(fmt::format("{} is there again{}, {} after it was lost", report.name,
+  say(fmt::format("{} is back{}, {} after it was lost", report.name,
                   report.host.empty() ? "" : " on " + report.host, in_seconds(at - lost.mapped())));
 }
 
-/// One that is ready again after a restart is no news.
+/// A process that is ready again after a restart is not reported.
 void Supervisor::say_once_all_are_ready(ProcessIndex process, Duration at) {
   const auto role_of = [this](ProcessIndex of) {
     return options_.plan.processes[rules_.processes[of].process].role;
@@ -88,20 +88,20 @@ void Supervisor::say_once_all_are_ready(ProcessIndex process, Duration at) {
 void Supervisor::on(Duration, const process_event::NotReady& not_ready) {
   outcome_.not_ready = not_ready.waited;
   if (rules_.processes[not_ready.process].ready == ProcessRules::Ready::exited)
-    say(fmt::format("{} is stopped ({})", name_of(not_ready.process), not_ready.waited));
+    say(fmt::format("stopping {} ({})", name_of(not_ready.process), not_ready.waited));
   handle(event::ReadyTimeout{not_ready.process});
 }
 
 void Supervisor::on(Duration, const process_event::Unresponsive& silent) {
   record("process-unresponsive", {{"process", name_of(silent.process)}, {"why", silent.reason}});
   if (std::holds_alternative<Serving>(state_.processes[silent.process].phase))
-    say(fmt::format("{} does not answer any more ({})", name_of(silent.process), silent.reason));
+    say(fmt::format("{} stopped responding ({})", name_of(silent.process), silent.reason));
   handle(silent);
 }
 
 void Supervisor::on(Duration, const process_event::Fresh& fresh) {
   record("process-fresh", {{"process", name_of(fresh.process)}});
-  say(fmt::format("{} has the weights of now", name_of(fresh.process)));
+  say(fmt::format("{} has the current weights", name_of(fresh.process)));
   handle(fresh);
 }
 
@@ -113,8 +113,7 @@ void Supervisor::on(Duration at, const process_event::Ended& ended) {
   const bool was_task = rules_.processes[ended.process].ready == ProcessRules::Ready::exited;
   if (was_task && ended.status.ok() && !report.stopped) note_ready(ended.process, at);
   if (watching_) watching_->on(ended);
-  // A program that cannot do what it is for ends within this time; one that loads first has a readiness
-  // check.
+  // A program that cannot do its work exits within this time; one that loads first has a readiness check.
   constexpr Duration kSoon = std::chrono::seconds(10);
   auto event = ended;
   event.soon = at - report.started.value_or(at) < kSoon;
@@ -158,7 +157,7 @@ void Supervisor::on(Duration, const process_event::Signal& signal) {
   const bool by_a_person = signal.signal == SIGINT || signal.signal == stop_signal();
   const auto cause = cause_of(rules_, signal.signal);
   const bool may_wait = by_a_person || (cause && std::holds_alternative<WalltimeNear>(*cause));
-  // Who asks again does not want to wait.
+  // A second request means that the user does not want to wait.
   const bool again = held_ && held_->stops;
   if (may_wait && !again && hold_for_checkpoint(true, [this, signal] { handle(signal); })) return;
   if (cause) held_.reset();
@@ -186,8 +185,8 @@ void Supervisor::on(Duration, const process_event::NodeBack& back) {
   const auto node = options_.plan.processes[rules_.processes[back.processes.front()].process].node;
   const bool is_new = options_.plan.is_borrowed(node) && before == options_.plan.name_of_borrowed(node);
   say(is_new                ? fmt::format("{} joins the run as {}", back.host, before)
-      : back.host == before ? fmt::format("{} is there again", back.host)
-                            : fmt::format("{} takes the place of {}", back.host, before));
+      : back.host == before ? fmt::format("{} is back", back.host)
+                            : fmt::format("{} replaces {}", back.host, before));
   handle(back);
 }
 
@@ -199,7 +198,7 @@ void Supervisor::on(Duration, const process_event::Progress& progress) {
   if (watching_) watching_->on(progress);
 }
 
-/// All ranks may say it.
+/// All ranks may report it.
 void Supervisor::on(Duration, const process_event::Saved& saved) {
   if (saved_ && saved_->path == saved.path) return;
   saved_ = SavedCheckpoint{saved.path, watching_ ? watching_->progress().last_step : std::nullopt};
@@ -214,7 +213,7 @@ void Supervisor::on(Duration, const process_event::Collected& collected) {
 
 void Supervisor::on(Duration, const process_event::Trouble& trouble) {
   if (std::ranges::find(outcome_.troubles, trouble.sentence) != outcome_.troubles.end())
-    return;  // of another node, or process
+    return;  // already reported by another node or process
   outcome_.troubles.push_back(trouble.sentence);
   record("trouble", {{"what", trouble.sentence}});
   say(trouble.sentence);

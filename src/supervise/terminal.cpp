@@ -23,8 +23,9 @@
 namespace nlaunch::supervise {
 namespace {
 
-/// A description of its own for the same terminal or pipe, so that it can be non-blocking for us alone (the
-/// shell shares the caller's). A regular file keeps the shared one: it has the position, and never blocks.
+/// Opens the same terminal or pipe again, so that it can be non-blocking only for us (the shell shares the
+/// caller's descriptor). A regular file keeps the shared description: it has the file position, and never
+/// blocks.
 sys::UniqueFd open_again(int fd) {
   struct stat info {};
   if (::fstat(fd, &info) == 0 && (S_ISCHR(info.st_mode) || S_ISFIFO(info.st_mode))) {
@@ -36,10 +37,10 @@ sys::UniqueFd open_again(int fd) {
 }
 
 constexpr std::string_view kNotice = "nlaunch: ";
-constexpr std::string_view kNoticeEnd = " skipped here, the terminal was too slow; the log files have them\n";
+constexpr std::string_view kNoticeEnd = " skipped: the terminal was too slow; the log files have them\n";
 
-/// What is written at once: whole lines, as many as a pipe takes whole or not at all; of a line that is
-/// longer than that, a piece.
+/// The piece for one write: whole lines that a pipe accepts completely or not at all; of a longer line, a
+/// part.
 std::size_t next_piece(std::string_view text) {
   constexpr std::size_t kWhole = PIPE_BUF;
   if (text.size() <= kWhole) return text.size();
@@ -49,7 +50,7 @@ std::size_t next_piece(std::string_view text) {
 
 }  // namespace
 
-/// Shared with the thread, which may outlive the Terminal where a write never returns.
+/// Shared with the thread, which can outlive the Terminal if a write never returns.
 struct Terminal::Queue {
   sys::UniqueFd fd;
   std::size_t limit = 0;
@@ -58,14 +59,14 @@ struct Terminal::Queue {
   std::string pending;
   std::size_t being_written = 0;  ///< bytes
   Skipped skipped;
-  Skipped unsaid;                     ///< skipped, and not said there yet
-  std::atomic<bool> blocked = false;  ///< the last write did not go through
+  Skipped unsaid;                     ///< skipped, and not reported there yet
+  std::atomic<bool> blocked = false;  ///< the last write would have blocked
   bool closing = false;
-  bool gone = false;                   ///< nobody reads it any more
-  std::atomic<bool> given_up = false;  ///< what is not written yet is skipped
+  bool gone = false;                   ///< the reader is gone
+  std::atomic<bool> given_up = false;  ///< unwritten output is skipped
 
-  /// Room for this many bytes. A terminal that takes what it gets is waited for, for a moment: it is the
-  /// thread here that has not had its turn.
+  /// Whether there is room for this many bytes. If the terminal accepts output, waits briefly: then only our
+  /// thread has not been scheduled.
   bool has_room(std::unique_lock<std::mutex>& lock, std::size_t bytes) {
     constexpr std::chrono::milliseconds kMoment{50};
     const auto room = [&] { return gone || pending.size() + being_written + bytes <= limit; };
@@ -80,7 +81,7 @@ struct Terminal::Queue {
     unsaid = {};
   }
 
-  /// `text` will not be written. What was said here of lines that were skipped is none of them.
+  /// Counts `text` as skipped. Notices about skipped lines do not count.
   void skip(std::string_view text) {
     while (!text.empty()) {
       const auto line = text.substr(0, text.find('\n') + 1);
@@ -112,7 +113,7 @@ struct Terminal::Queue {
     }
   }
 
-  /// What was not written, since that was given up; nothing when the other end is gone.
+  /// What was not written because it was given up; empty if the other end is gone.
   std::optional<std::string_view> write_block(std::string_view block) {
     constexpr int kGlance = 20;  // milliseconds
     while (!block.empty() && !given_up) {
@@ -136,7 +137,7 @@ std::shared_ptr<Terminal::Queue> Terminal::begin(int fd, std::size_t limit) {
   auto queue = std::make_shared<Queue>();
   queue->fd = open_again(fd);
   queue->limit = limit;
-  // Signals are for the main thread.
+  // The main thread handles signals.
   sigset_t all;
   sigset_t before;
   ::sigfillset(&all);

@@ -8,8 +8,8 @@
 
 namespace nlaunch::supervise {
 
-/// Writes to a terminal (or pipe, or file) from a thread of its own, so that one that blocks never stops the
-/// caller: what does not fit into the bounded queue is skipped and counted, and said there later.
+/// Writes to a terminal, pipe or file from its own thread, so that a blocked one never stops the caller: what
+/// does not fit into the bounded queue is skipped and counted, and reported there later.
 class Terminal {
  public:
   struct Skipped {
@@ -18,22 +18,22 @@ class Terminal {
   };
   static constexpr std::size_t kQueue = 4U << 20U;  ///< bytes
 
-  /// `fd` stays the caller's and is to stay open until this is gone.
+  /// `fd` belongs to the caller and must stay open until this is destroyed.
   explicit Terminal(int fd, std::size_t queue = kQueue);
-  /// Does `finish`, for half a second at most.
+  /// Calls `finish` with at most half a second.
   ~Terminal();
   Terminal(const Terminal&) = delete;
   Terminal& operator=(const Terminal&) = delete;
 
-  /// What follows goes there instead; what is not written yet to the one before is skipped.
+  /// Redirects further output; unwritten output to the old descriptor is skipped.
   void reopen(int fd);
-  /// Queues whole lines. Never waits for a terminal that blocks.
+  /// Queues complete lines. Never waits for a blocked terminal.
   void write(std::string_view text, std::size_t lines);
-  /// Waits until everything queued is written, or `limit` is over. False in the second case.
+  /// Waits until everything queued is written; false if `limit` passes first.
   bool flush(Duration limit);
-  /// As `flush`; what is not written by then is skipped, whole lines of it, and nothing is written any more.
+  /// Like `flush`, but whole lines that are not written by then are skipped, and nothing more is written.
   void finish(Duration limit);
-  /// All that was skipped so far. Its lines are those that were given to be written.
+  /// Everything skipped so far. Its lines are those that were passed to `write`.
   [[nodiscard]] Skipped skipped() const;
 
  private:

@@ -11,7 +11,7 @@
 namespace nlaunch::supervise {
 namespace {
 
-/// A vLLM server's are some hundred kilobytes.
+/// Those of a vLLM server have some hundred kilobytes.
 constexpr std::size_t kLongestMetrics = 4U << 20U;
 
 Duration now() {
@@ -20,7 +20,7 @@ Duration now() {
 
 }  // namespace
 
-/// A line is NAME{LABELS} VALUE [TIME]; a label may have any text between its quotes.
+/// A line is NAME{LABELS} VALUE [TIME]; a label can contain any text between its quotes.
 std::optional<double> metric(std::string_view text, std::string_view name) {
   std::optional<double> sum;
   while (!text.empty()) {
@@ -53,7 +53,7 @@ std::optional<std::string> ThroughputWatch::look(std::string_view metrics, Durat
   }
   if (!same || !since_) since_ = now;
   if (now - *since_ < what_.within) return std::nullopt;
-  return fmt::format("{} stays at {} for {}, while {} is {}", what_.counter, *counter,
+  return fmt::format("{} has been stuck at {} for {} while {} is {}", what_.counter, *counter,
                      format_duration(what_.within), what_.busy, *busy);
 }
 
@@ -77,7 +77,7 @@ void ThroughputReader::judge(const std::expected<std::string, std::string>& metr
   const auto why = metrics ? watch_.look(*metrics, now()) : std::nullopt;
   if (!why) return look_after_a_while();
   const auto idle = std::exchange(idle_, nullptr);
-  idle(*why);  // which may destroy this
+  idle(*why);  // which may destroy this object
 }
 
 }  // namespace nlaunch::supervise

@@ -11,28 +11,27 @@
 
 namespace nlaunch::supervise {
 
-/// The sum of all samples of a metric, whatever their labels, in what Prometheus reads; nothing: there is
-/// none.
+/// The sum of all samples of a metric over all labels, in Prometheus text format; empty if there is none.
 std::optional<double> metric(std::string_view text, std::string_view name);
 
-/// Whether a server gets on, by its metrics: pure.
+/// Whether a server makes progress, according to its metrics. Pure.
 class ThroughputWatch {
  public:
   explicit ThroughputWatch(const plan::Throughput& what) : what_(what) {}
-  /// What its metrics are at a time. Why it does nothing, once that is sure.
+  /// Takes its metrics at a time. Returns why it makes no progress, once that is certain.
   std::optional<std::string> look(std::string_view metrics, Duration now);
 
  private:
   plan::Throughput what_;
   std::optional<double> last_;
-  std::optional<Duration> since_;  ///< when it was first busy with the counter as it is
+  std::optional<Duration> since_;  ///< when it was first busy with the current counter value
 };
 
-/// Reads the metrics of a process that is ready, again and again. A server that does not answer is nobody's
-/// news here: `alive` finds it. Destroyed, it asks no more and calls nothing.
+/// Repeatedly reads the metrics of a process that is ready. A server that does not answer is not reported
+/// here: `alive` detects it. Once destroyed, it stops reading and calls nothing.
 class ThroughputReader {
  public:
-  /// Called once.
+  /// Called at most once.
   using Idle = std::function<void(const std::string& reason)>;
   ThroughputReader(sys::Loop& loop, const plan::Throughput& what, Idle idle);
   ~ThroughputReader();

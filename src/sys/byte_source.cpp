@@ -37,14 +37,14 @@ class FdSource : public ByteSource {
   [[nodiscard]] std::string remark() const override { return remark_; }
 
  private:
-  /// True when there is something to read, be it the end.
+  /// True if there is something to read, or the end.
   bool wait() {
     constexpr std::chrono::milliseconds kStep{200};
     for (;;) {
       if (patience_.enough && patience_.enough()) return stop("reading was stopped");
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(until_ - Clock::now());
       if (left.count() <= 0) {
-        return stop(fmt::format("no end within {} s",
+        return stop(fmt::format("no end of input within {} s",
                                 std::chrono::round<std::chrono::seconds>(patience_.longest).count()));
       }
       struct pollfd about {

@@ -23,8 +23,8 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
 
-/// Descriptors are for this process alone, and small messages are not held back. A machine that has died says
-/// nothing: the kernel asks, and gives up after about half a minute.
+/// Descriptors are not inherited, and small messages are not delayed. A dead machine sends nothing: the
+/// kernel probes, and gives up after about half a minute.
 void prepare(tcp::socket& socket) {
   error_code ignored;
   socket.set_option(tcp::no_delay(true), ignored);
@@ -101,7 +101,7 @@ struct Channel::State : std::enable_shared_from_this<State> {
 };
 
 Channel::~Channel() {
-  // What was sent last still goes out where the system takes it at once.
+  // The last message is still sent if the system accepts it immediately.
   if (!state_->closed && state_->writing.empty() && !state_->pending.empty()) {
     error_code ignored;
     asio::write(state_->socket, asio::buffer(state_->pending), ignored);
@@ -157,7 +157,7 @@ struct Listener::State : std::enable_shared_from_this<State> {
     });
   }
 
-  /// No descriptor is left, say: at once it would be the same.
+  /// For example no descriptor is left: an immediate retry would fail as well.
   void accept_later() {
     pause.expires_after(std::chrono::milliseconds(100));
     pause.async_wait([self = shared_from_this()](const error_code& error) {
@@ -203,7 +203,7 @@ std::uint16_t Listener::port() const {
 
 namespace {
 
-/// A name may be known only later, when its machine has come up.
+/// A name may resolve only later, when its machine is up.
 asio::ip::address find_address(asio::io_context& context, const std::string& address, error_code& error) {
   const auto parsed = asio::ip::make_address(address, error);
   if (!error) return parsed;
@@ -230,8 +230,7 @@ struct Connecting::State : std::enable_shared_from_this<State> {
     next();
   }
 
-  /// One address after the other, each with a short while: one that a firewall swallows must not cost
-  /// minutes.
+  /// One address after the other, each with a short timeout: one that a firewall drops must not cost minutes.
   void next() {
     if (!done) return;
     constexpr Duration kEach = std::chrono::seconds(3);

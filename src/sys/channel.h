@@ -18,7 +18,7 @@ class Channel {
   struct Handlers {
     /// A line without its newline.
     std::function<void(std::string_view line)> line;
-    /// Called once, when the other end is gone; nothing comes after it.
+    /// Called once, when the other end is gone; nothing follows.
     std::function<void()> closed;
     /// In bytes: a longer line closes the connection, and no more of it is kept.
     std::size_t longest_line = std::size_t{64} << 20U;
@@ -28,14 +28,14 @@ class Channel {
   Channel& operator=(const Channel&) = delete;
 
   void set(Handlers handlers);
-  /// Queues a line; `text` holds no newline. After the end it does nothing.
+  /// Queues a line; `text` must not contain a newline. After the end it does nothing.
   void send(std::string_view text);
-  /// Something has come that the loop has not had yet, or the other end is gone: for work that holds up the
-  /// loop.
+  /// Whether data has arrived that the loop has not read yet, or the other end is gone: for work that blocks
+  /// the loop.
   [[nodiscard]] bool waiting() const;
-  /// Bytes that are queued and not with the system yet.
+  /// Queued bytes that have not been passed to the system yet.
   [[nodiscard]] std::size_t queued() const;
-  /// The address of this end, by which the other one can be expected to reach this machine.
+  /// The address of this end, at which the other one can be expected to reach this machine.
   [[nodiscard]] std::string own_address() const;
   [[nodiscard]] std::string peer_address() const;
 
@@ -49,8 +49,8 @@ class Channel {
 
 /// Where connections are accepted.
 struct ListenAt {
-  std::uint16_t port = 0;  ///< 0: one that the system chooses
-  std::string address{};   ///< IPv4; empty: all of this machine
+  std::uint16_t port = 0;  ///< 0: chosen by the system
+  std::string address{};   ///< IPv4; empty: all addresses of this machine
 };
 
 class Listener {
@@ -68,11 +68,11 @@ class Listener {
   std::shared_ptr<State> state_;
 };
 
-/// A connection in the making: tries addresses ("10.0.0.1" or a name, with the one port) in their order,
-/// again and again until `limit` is over. Destroyed, it calls nothing.
+/// Establishes a connection: tries the addresses ("10.0.0.1" or a name, with the one port) in order,
+/// repeatedly, until `limit` has passed. Once destroyed, it calls nothing.
 class Connecting {
  public:
-  /// An empty pointer: none could be reached; `why` says what the last tries met.
+  /// A null pointer: none could be reached; `why` has the errors of the last tries.
   using Done = std::function<void(std::unique_ptr<Channel>, std::string why)>;
   Connecting(Loop& loop, std::vector<std::string> addresses, std::uint16_t port, Duration limit, Done done);
   ~Connecting();

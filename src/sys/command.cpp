@@ -21,10 +21,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 thread_local std::function<bool()> cut_short;
-/// How often that is asked.
+/// How often it is polled.
 constexpr Duration kGlance = std::chrono::milliseconds(50);
 
-/// Reads what is there; false at the end of the stream.
+/// Reads what is available; false at the end of the stream.
 bool drain(int fd, std::string& into, std::size_t limit) {
   std::array<char, 65536> block;
   for (;;) {
@@ -40,11 +40,11 @@ int milliseconds_until(Clock::time_point deadline) {
   return static_cast<int>(std::clamp<Duration::rep>(left + 1, 0, 1000000));
 }
 
-/// Waits for the process to end, its outputs read meanwhile; false when the deadline came first, or it was
-/// enough.
+/// Waits for the process to exit while reading its outputs; false at the deadline, or if `enough` returned
+/// true.
 bool follow(pid_t pid, std::array<pollfd, 3>& watched, CommandResult& result, std::size_t limit,
             Clock::time_point deadline, const std::function<bool()>& enough) {
-  // Linux before 5.3 has no pidfd: nothing tells then that the process has ended.
+  // Linux before 5.3 has no pidfd: then nothing reports that the process has exited.
   const bool glances = enough || watched.back().fd < 0;
   while (Clock::now() < deadline && !(enough && enough())) {
     ::poll(watched.data(), watched.size(),

@@ -17,20 +17,20 @@
 namespace nlaunch::sys {
 namespace {
 
-/// No page is smaller, so each block is there or not.
+/// No page is smaller, so each block is either present or not.
 constexpr std::size_t kMemoryBlock = 4096;
-/// More than any library has of what is read here; a damaged one cannot make this take longer.
+/// More than any library has of what is read here; limits the time for a damaged one.
 constexpr std::uint64_t kMostMemory = 64U << 20U;
 constexpr std::size_t kMostSegments = 256;
 constexpr std::size_t kMostDynamic = 1024;
 constexpr std::size_t kLongestName = 256;
 
-/// A process's memory, read in blocks that are kept, until too much was asked for.
+/// A process's memory, read in cached blocks, up to a limit.
 class MemoryBlocks {
  public:
   explicit MemoryBlocks(const ReadMemory& memory) : memory_(memory) {}
 
-  /// False where not all of it is there.
+  /// False if not all of it is present.
   bool read(std::uint64_t address, std::span<std::byte> room) {
     while (!room.empty()) {
       const auto& block = block_of(address);
@@ -67,8 +67,8 @@ class MemoryBlocks {
   std::uint64_t taken_ = 0;
 };
 
-/// All segments of an object are where they would be with this load bias. Small objects have several in one
-/// page of the file, so that more than one mapping may hold its beginning.
+/// Whether all segments of an object are where this load bias puts them. Small objects have several segments
+/// in one page of the file, so that more than one mapping can contain its start.
 bool is_loaded(const ElfObject& object, std::uint64_t bias, std::span<const Mapping> mappings) {
   return std::ranges::all_of(object.segments, [&](const ElfObject::Segment& segment) {
     const auto address = bias + segment.address;
@@ -79,7 +79,7 @@ bool is_loaded(const ElfObject& object, std::uint64_t bias, std::span<const Mapp
   });
 }
 
-/// One object in memory. Sums of addresses wrap: what is damaged leads to memory that is not there.
+/// One object in memory. Sums of addresses wrap: damaged values lead to memory that does not exist.
 class ElfReader {
  public:
   ElfReader(const ReadMemory& memory, const Mapping& first, std::span<const Mapping> mappings,
@@ -89,7 +89,7 @@ class ElfReader {
   std::optional<ElfObject> read() {
     if (!read_segments() || !read_dynamic()) return std::nullopt;
     constexpr std::uint64_t kEntry = sizeof(Elf64_Rela);
-    // Relative relocations come first, and name no symbol.
+    // Relative relocations come first and name no symbol.
     const auto relative = relative_ > tables_[kRela].bytes / kEntry ? 0 : relative_ * kEntry;
     const bool good = read_relocations(tables_[kRela].address + relative, tables_[kRela].bytes - relative) &&
                       read_relocations(tables_[kPlt].address, tables_[kPlt].bytes);
@@ -105,7 +105,7 @@ class ElfReader {
                        (header->e_machine == EM_X86_64 || header->e_machine == EM_AARCH64);
     if (!known || header->e_phentsize != sizeof(Elf64_Phdr) || header->e_phnum > kMostSegments) return false;
     x86_ = header->e_machine == EM_X86_64;
-    // Tools that change files (patchelf) may have moved them to the end of the file.
+    // Tools that modify files (patchelf) may have moved them to the end of the file.
     const auto holds = std::ranges::find_if(mappings_, [&](const Mapping& mapping) {
       return mapping.offset <= header->e_phoff &&
              header->e_phoff - mapping.offset < mapping.end - mapping.start;
@@ -193,7 +193,7 @@ class ElfReader {
     return true;
   }
 
-  /// The name of a symbol; empty where the object has it itself, or it is none of those that are wanted.
+  /// The name of a symbol; empty if the object defines it itself, or if it is not wanted.
   std::optional<std::string> imported(std::uint64_t index) {
     const auto symbol = blocks_.read<Elf64_Sym>(symbols_ + index * sizeof(Elf64_Sym));
     if (!symbol || symbol->st_name >= string_bytes_) return std::nullopt;
@@ -237,7 +237,7 @@ bool is_same_file(const MappedFile& a, const MappedFile& b) {
 }
 
 void add(ObjectBindings& found, const std::string& function, const MappedFile* target) {
-  // An entry that nothing was bound to yet leads to the object's own code, or nowhere.
+  // An entry that is not bound yet leads to the object's own code, or nowhere.
   if (!target || is_same_file(*target, found.object)) {
     found.unbound.push_back(function);
     return;
@@ -261,7 +261,7 @@ const ElfObject* BindingReader::find_object(const ReadMemory& memory, const Mapp
   const FileId id{file.device, file.inode, file.path};
   auto known = known_.find(id);
   if (known == known_.end()) {
-    // One that is just being loaded is not whole yet: it is looked at again.
+    // An object that is still being loaded is incomplete: it is read again later.
     auto object = read_elf_object(memory, first, mappings, prefix_);
     if (!object) return nullptr;
     known = known_.emplace(id, std::move(*object)).first;

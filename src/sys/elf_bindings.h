@@ -15,36 +15,36 @@
 
 /// To which file the imported functions of a running process are bound.
 ///
-/// Everything is read from the process's memory, where the loader has put what it works with: the file may
-/// have been replaced or deleted since, or be one of a container. x86-64 and aarch64.
+/// Everything is read from the process's memory, where the loader keeps its data: the file may have been
+/// replaced or deleted since, or be in a container. x86-64 and aarch64.
 namespace nlaunch::sys {
 
-/// A function that an object imports, and the entry of its GOT where the loader writes the address.
+/// A function that an object imports, and the GOT entry in which the loader writes its address.
 struct ElfImport {
   std::string name;
-  std::uint64_t slot = 0;  ///< address within the object, to which its load bias is added
+  std::uint64_t slot = 0;  ///< address within the object, without its load bias
 };
 
-/// What an object says of itself. All addresses are those of its program headers.
+/// What an object's headers contain. All addresses are those of its program headers.
 struct ElfObject {
   struct Segment {
     std::uint64_t address = 0;
     std::uint64_t offset = 0;  ///< in the file
   };
-  std::uint64_t start = 0;        ///< the address at which the beginning of the file is mapped
-  std::vector<Segment> segments;  ///< but for code, which some programs move to large pages
+  std::uint64_t start = 0;        ///< the address at which the start of the file is mapped
+  std::vector<Segment> segments;  ///< except code, which some programs move to large pages
   std::vector<ElfImport> imports;
 };
 
-/// Reads memory from an address on, and says how many bytes there were.
+/// Reads memory from an address on and returns the number of bytes read.
 using ReadMemory = std::function<std::size_t(std::uint64_t address, std::span<std::byte> room)>;
 
-/// The object whose file begins at `first`, with its imports whose names begin with `prefix`. `mappings`: all
-/// of its file. Nothing where this is no loaded object, or a damaged one.
+/// The object whose file starts at `first`, with its imports whose names start with `prefix`. `mappings`: all
+/// of its file. Empty if this is not a loaded object, or a damaged one.
 std::optional<ElfObject> read_elf_object(const ReadMemory& memory, const Mapping& first,
                                          std::span<const Mapping> mappings, std::string_view prefix);
 
-/// The imports of one object, by the file that each is bound to.
+/// The imports of one object, by the file to which each is bound.
 struct ObjectBindings {
   struct Target {
     MappedFile file;
@@ -52,16 +52,16 @@ struct ObjectBindings {
   };
   MappedFile object;
   std::vector<Target> targets;
-  std::vector<std::string> unbound;  ///< the first call of each will bind it
+  std::vector<std::string> unbound;  ///< bound by the first call of each
 };
 
-/// Reads the bindings of processes; what it has learned of a file serves for all of them.
+/// Reads the bindings of processes; what it learns about a file is reused for all of them.
 class BindingReader {
  public:
-  /// Of functions whose names begin with `prefix`.
+  /// For functions whose names start with `prefix`.
   explicit BindingReader(std::string prefix) : prefix_(std::move(prefix)) {}
 
-  /// Of all objects that import such functions. Fails where the memory of the process may not be read.
+  /// For all objects that import such functions. Fails if the memory of the process may not be read.
   Result<std::vector<ObjectBindings>> read(pid_t pid, const std::vector<Mapping>& mappings);
 
  private:

@@ -17,7 +17,7 @@
 
 namespace nlaunch::sys {
 
-/// Its output goes into memory: nobody needs to read it while the program runs, nor can it block on it.
+/// Its output goes into memory: it cannot block on it, and nobody has to read it while the program runs.
 struct ExecCheck::State {
   Loop& loop;
   UniqueFd output{::memfd_create("output", MFD_CLOEXEC)};
@@ -41,7 +41,7 @@ ExecCheck::ExecCheck(Loop& loop, SpawnRequest request, Done done)
     : state_(std::make_unique<State>(State{.loop = loop})) {
   request.out = request.err = state_->output.get();
   const auto pid = spawn(request);
-  if (!pid) {  // told later, as every answer is
+  if (!pid) {  // reported later, like every result
     state_->failed = loop.after(Duration::zero(),
                                 [done = std::move(done), why = pid.error().first_message()] { done(why); });
     return;
@@ -60,7 +60,7 @@ ExecCheck::~ExecCheck() {
   if (state_->pid == 0) return;
   state_->loop.forget_child(state_->pid);
   ::kill(-state_->pid, SIGKILL);
-  // So that whoever looks for leftovers next does not find it. One that the driver holds is left to them.
+  // So that the next search for leftovers does not find it. One that the driver holds is left to that search.
   constexpr int kLooks = 50;
   for (int i = 0; i < kLooks && ::waitpid(state_->pid, nullptr, WNOHANG) == 0; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -9,22 +9,23 @@
 
 namespace nlaunch::sys {
 
-/// A program that is asked whether all is well, on a Loop, without blocking it. It may take its time. When
-/// this is destroyed before the program has ended, the program is killed with its process group, waited
-/// for a moment, and `done` is not called.
+/// Runs a check program on a Loop without blocking it. It may take its time. If this is destroyed before the
+/// program has exited, the program is killed with its process group and waited for briefly, and `done` is not
+/// called.
 class ExecCheck {
  public:
-  /// Nothing when it ended with 0, else why not: "exited with code 1: 2 of 4 GPUs".
+  /// Empty if it exited with 0, else the reason: "exited with code 1: 2 of 4 GPUs".
   using Done = std::function<void(std::optional<std::string>)>;
-  /// `request` without its outputs, which are kept here. A program that cannot be started is an answer too.
+  /// `request` without its outputs, which are captured here. A program that cannot be started is a result,
+  /// too.
   ExecCheck(Loop& loop, SpawnRequest request, Done done);
   ~ExecCheck();
   ExecCheck(const ExecCheck&) = delete;
   ExecCheck& operator=(const ExecCheck&) = delete;
 
-  /// All that it has written so far, as far as it is no more than a mebibyte.
+  /// Its output so far, up to one mebibyte.
   [[nodiscard]] std::string said() const;
-  /// The last line of that.
+  /// The last line of that output.
   [[nodiscard]] std::string last_line() const;
 
  private:

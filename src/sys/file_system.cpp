@@ -11,7 +11,7 @@ std::string shared_file_system(std::filesystem::path path) {
     unsigned long magic;
     const char* name;
   };
-  // statfs(2); those that are not there are from the file systems' own headers.
+  // statfs(2); those not listed there are from the file systems' own headers.
   constexpr std::array<Kind, 9> kKinds{{{0x6969, "NFS"},
                                         {0x0BD00BD0, "Lustre"},
                                         {0x47504653, "GPFS"},
@@ -23,7 +23,7 @@ std::string shared_file_system(std::filesystem::path path) {
                                         {0xAAD7AAEA, "PanFS"}}};
   if (!path.is_absolute()) return {};
   struct statfs info {};
-  // What is not there yet would be made on the file system of its parent.
+  // A missing path would be created on the file system of its parent.
   while (::statfs(path.c_str(), &info) != 0) {
     if (path == path.root_path()) return {};
     path = path.parent_path();

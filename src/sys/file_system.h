@@ -4,8 +4,8 @@
 
 namespace nlaunch::sys {
 
-/// The kind of file system that a path is on, or would be, where machines share it: "NFS", "Lustre", "GPFS"
-/// ...; empty for one of this machine alone, and where it cannot be told.
+/// The kind of shared file system that a path is on, or would be: "NFS", "Lustre", "GPFS" ...; empty for a
+/// local one, and if unknown.
 std::string shared_file_system(std::filesystem::path path);
 
 }  // namespace nlaunch::sys

@@ -36,7 +36,7 @@ void UniqueFd::reset() {
 Result<Pipe> make_pipe(int capacity) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0)
-    return failure("sys.pipe", "cannot make a pipe: {}", std::strerror(errno));
+    return failure("sys.pipe", "cannot create a pipe: {}", std::strerror(errno));
   Pipe made{UniqueFd(ends[0]), UniqueFd(ends[1])};
   if (capacity > 0) ::fcntl(ends[1], F_SETPIPE_SZ, capacity);
   return made;
@@ -47,7 +47,7 @@ Result<UniqueFd> open_regular_file(const std::filesystem::path& path, Links link
   const int how = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (links == Links::refused ? O_NOFOLLOW : 0);
   UniqueFd fd(::open(path.c_str(), how));
   if (!fd && errno == ELOOP && links == Links::refused)
-    return failure("file.kind", "'{}' is a link, which is not followed", path.string());
+    return failure("file.kind", "'{}' is a symbolic link, which is not followed", path.string());
   if (!fd) return failure("file.open", "cannot open '{}': {}", path.string(), std::strerror(errno));
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) {
@@ -64,11 +64,11 @@ Result<std::string> read_regular_file(const std::filesystem::path& path, std::ui
   const auto& fd = *opened;
   struct stat info {};
   if (::fstat(fd.get(), &info) == 0 && static_cast<std::uint64_t>(info.st_size) > limit) {
-    return failure("file.size", "'{}' has {} bytes, more than the {} that are read", path.string(),
-                   info.st_size, limit);
+    return failure("file.size", "'{}' has {} bytes, more than the limit of {}", path.string(), info.st_size,
+                   limit);
   }
   std::string content;
-  // A file in /proc says that it is empty: read until the end, whatever fstat said.
+  // A file in /proc has size 0: read until the end, whatever fstat returned.
   constexpr std::size_t kBlock = 65536;
   for (;;) {
     const auto have = content.size();
@@ -79,7 +79,7 @@ Result<std::string> read_regular_file(const std::filesystem::path& path, std::ui
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return failure("file.read", "cannot read '{}': {}", path.string(), std::strerror(errno));
     if (content.size() > limit) {
-      return failure("file.size", "'{}' grew over the {} bytes that are read", path.string(), limit);
+      return failure("file.size", "'{}' grew beyond the limit of {} bytes", path.string(), limit);
     }
   }
 }
@@ -90,7 +90,7 @@ bool is_folder_itself(const std::filesystem::path& path) {
 }
 
 Result<void> write_file_atomically(const std::filesystem::path& path, std::string_view content, mode_t mode) {
-  // A pid does not make the name its own: on a shared file system another node may have the same one.
+  // A pid does not make the name unique: on a shared file system another node may have the same pid.
   auto temporary = path.string() + ".tmp-XXXXXX";
   UniqueFd fd(::mkostemp(temporary.data(), O_CLOEXEC));
   const bool written = fd && ::fchmod(fd.get(), mode) == 0 && write_all(fd.get(), content);
@@ -127,10 +127,11 @@ Result<void> make_private_folder(const std::filesystem::path& path) {
     error.assign(errno, std::generic_category());
   struct stat info {};
   if (!error && ::lstat(path.c_str(), &info) != 0) error.assign(errno, std::generic_category());
-  if (error) return failure("file.folder", "cannot make the folder '{}': {}", path.string(), error.message());
-  // In a folder like /tmp somebody else may have put a link or a folder of theirs there first.
+  if (error)
+    return failure("file.folder", "cannot create the directory '{}': {}", path.string(), error.message());
+  // In a directory like /tmp another user may have created a link or a directory there first.
   if (!S_ISDIR(info.st_mode) || info.st_uid != ::geteuid()) {
-    return failure("file.folder", "'{}' is there already, and is no folder of this user", path.string());
+    return failure("file.folder", "'{}' already exists and is not a directory of this user", path.string());
   }
   return {};
 }

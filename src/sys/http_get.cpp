@@ -22,7 +22,7 @@ std::expected<HttpAnswer, std::string> http_get(const HttpUrl& url, Duration tim
   const auto endpoints =
       asio::ip::tcp::resolver(context).resolve(url.endpoint.host, url.endpoint.port, error);
   if (error) return reason();
-  stream.expires_after(timeout);  // of all that follows
+  stream.expires_after(timeout);  // for everything that follows
   stream.async_connect(endpoints, finish);
   context.run();
   if (error) return reason();

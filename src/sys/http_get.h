@@ -13,9 +13,9 @@ struct HttpAnswer {
   std::string body;
 };
 
-/// Sends a GET and waits for the whole answer; a body that is longer than `most` bytes is an error, and a
-/// redirect an answer like any other. The error is why there is none: "no answer in time". For threads that
-/// may block: a name, which is no address, is looked up without a limit in time.
+/// Sends a GET and waits for the complete answer; a body of more than `most` bytes is an error, and a
+/// redirect is an answer like any other. The error is the reason: "no answer in time". For threads that may
+/// block: host names are resolved without a time limit.
 std::expected<HttpAnswer, std::string> http_get(const HttpUrl& url, Duration timeout, std::size_t most);
 
 }  // namespace nlaunch::sys

@@ -31,14 +31,14 @@ struct Watched {
   Loop::Callback readable;
 };
 
-/// What a signal did, until this is gone and it does so again. Asio leaves the default behind, which would
-/// end a process that had a handler before.
+/// Restores a signal's disposition when destroyed. Asio leaves the default behind, which would kill a process
+/// that had a handler before.
 class Disposition {
  public:
   explicit Disposition(int signal) : signal_(signal) { ::sigaction(signal, nullptr, &before_); }
   ~Disposition() {
     struct sigaction now {};
-    // Where another loop, or somebody else, has the signal by now, it is theirs.
+    // If another loop, or other code, has the signal by now, it keeps it.
     if (::sigaction(signal_, nullptr, &now) == 0 && now.sa_handler == SIG_DFL)
       ::sigaction(signal_, &before_, nullptr);
   }
@@ -68,7 +68,8 @@ struct Loop::State {
                                    const auto live = weak.lock();
                                    if (error || !live) return;
                                    live->readable();
-                                   if (live.use_count() > 1) await_readable(live);  // not unwatched meanwhile
+                                   if (live.use_count() > 1)
+                                     await_readable(live);  // not unwatched in the meantime
                                  });
   }
 
@@ -103,7 +104,7 @@ Loop::Loop() : state_(std::make_unique<State>()) {
 }
 
 Loop::~Loop() {
-  // A signal that comes meanwhile is for whoever had it before.
+  // A signal that arrives meanwhile belongs to the previous handler.
   sigset_t all;
   sigset_t before;
   ::sigfillset(&all);
@@ -158,7 +159,7 @@ void Loop::post(Callback then) {
 
 void Loop::run() {
   state_->context.restart();
-  // A child may have ended before anybody asked: its SIGCHLD is gone then.
+  // A child may have exited before it was announced: its SIGCHLD is gone then.
   post([this] { state_->reap(); });
   state_->context.run();
 }

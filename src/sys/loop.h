@@ -10,8 +10,8 @@
 
 namespace nlaunch::sys {
 
-/// One thread's events: timers, signals, readable descriptors and the ends of children. Callbacks run one
-/// after the other inside `run`, and may call anything here.
+/// The events of one thread: timers, signals, readable descriptors and exits of children. Callbacks run one
+/// after the other inside `run` and may call anything here.
 class Loop {
  public:
   using Callback = std::function<void()>;
@@ -26,18 +26,18 @@ class Loop {
   TimerId after(Duration delay, Callback then);
   void cancel(TimerId timer);
 
-  /// Calls `then` at each arrival of `signal`; arrivals close together may be one call.
+  /// Calls `then` for each arrival of `signal`; arrivals close together may be one call.
   void on_signal(int signal, Callback then);
 
-  /// Calls `readable` whenever `fd` (a pipe or socket, non-blocking) has data or is at its end.
-  /// The descriptor stays the caller's, who calls `unwatch` before closing it.
+  /// Calls `readable` whenever `fd` (a pipe or socket, non-blocking) has data or is at its end. The
+  /// descriptor belongs to the caller, who must call `unwatch` before closing it.
   void watch(int fd, Callback readable);
   void unwatch(int fd);
 
-  /// Calls `ended` once when the child has been reaped. This loop reaps every child of the process: those
-  /// never announced here (orphans that came to a subreaper) are reaped and forgotten.
+  /// Calls `ended` once the child has been reaped. This loop reaps every child of the process: children not
+  /// announced here (orphans that came to a subreaper) are reaped and ignored.
   void on_child(pid_t pid, std::function<void(WaitStatus)> ended);
-  /// Stops waiting for a child: it will be reaped and forgotten.
+  /// Stops waiting for a child: it will be reaped and ignored.
   void forget_child(pid_t pid);
 
   void post(Callback then);

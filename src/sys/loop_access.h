@@ -5,7 +5,7 @@
 
 namespace nlaunch::sys {
 
-/// The asio context of a loop, for those parts of this folder that do asynchronous work on it.
+/// The asio context of a loop, for those parts of this directory that do asynchronous work on it.
 struct LoopAccess {
   static boost::asio::io_context& context(Loop& loop);
 };

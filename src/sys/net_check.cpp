@@ -26,7 +26,7 @@ bool is_port(std::string_view text) {
   return error == std::errc() && end == text.data() + text.size() && port > 0;
 }
 
-/// How often a GET is sent to where the answer before pointed.
+/// How many redirects a GET follows.
 constexpr int kMostRedirects = 5;
 constexpr std::size_t kLongestLocation = 500;
 
@@ -39,7 +39,7 @@ int status_of(std::string_view head) {
   return status;
 }
 
-/// Those after which the same GET is to be sent elsewhere.
+/// Redirects after which the same GET must be sent elsewhere.
 bool is_redirect(int status) {
   return status == 301 || status == 302 || status == 307 || status == 308;
 }
@@ -57,7 +57,7 @@ std::string location_of(std::string_view head) {
   return {};
 }
 
-/// Where an answer for `url` points, if that is the same host.
+/// The redirect target of an answer for `url`, if it is on the same host.
 std::optional<HttpUrl> redirected(const HttpUrl& url, const std::string& location) {
   if (location.starts_with('/') && !location.starts_with("//")) {
     return HttpUrl{url.endpoint, url.host_header, location};
@@ -82,7 +82,7 @@ std::expected<Endpoint, std::string> parse_endpoint(std::string_view text) {
 std::expected<HttpUrl, std::string> parse_http_url(std::string_view text) {
   constexpr std::string_view kScheme = "http://";
   if (!text.starts_with(kScheme)) {
-    return std::unexpected(fmt::format("'{}' does not begin with http:// (https is not supported)", text));
+    return std::unexpected(fmt::format("'{}' does not start with http:// (https is not supported)", text));
   }
   const auto rest = text.substr(kScheme.size());
   const auto slash = rest.find('/');
@@ -137,7 +137,7 @@ struct NetCheck::State : std::enable_shared_from_this<State> {
     });
   }
 
-  /// A connection to one of this machine's own addresses comes from the same address, or is of the loopback.
+  /// A connection to one of this machine's own addresses comes from the same address, or uses loopback.
   void note_peer() {
     error_code error;
     const auto remote = socket.remote_endpoint(error);
@@ -215,9 +215,9 @@ struct NetCheck::State : std::enable_shared_from_this<State> {
   tcp::socket socket;
   asio::steady_timer timer;
   Done done;
-  std::optional<HttpUrl> url;  ///< of a GET, where the next is sent to; nothing: a connection is enough
+  std::optional<HttpUrl> url;         ///< next target of a GET; empty: a connection is enough
   std::optional<std::string> body{};  ///< of a POST
-  std::size_t most = 0;               ///< bytes of an answer that is wanted; 0: its head is enough
+  std::size_t most = 0;               ///< wanted bytes of an answer; 0: its head is enough
   std::optional<Peer> own_peer;
   int redirects = 0;
   int status = 0;

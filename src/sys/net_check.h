@@ -10,7 +10,7 @@
 #include "base/units.h"
 #include "sys/loop.h"
 
-/// Asks whether a server answers, on a Loop, without blocking it.
+/// Checks whether a server answers, on a Loop, without blocking it.
 namespace nlaunch::sys {
 
 struct Endpoint {
@@ -28,10 +28,10 @@ struct HttpUrl {
 /// "http://HOST[:PORT][/PATH]"; https is an error that says so.
 std::expected<HttpUrl, std::string> parse_http_url(std::string_view text);
 
-/// What came of a check: nothing when all is well, else why not: "connection refused", "answered 503".
+/// The result of a check: empty on success, else the reason: "connection refused", "answered 503".
 using CheckResult = std::optional<std::string>;
 
-/// A check under way; it is abandoned when this is destroyed, and `done` is not called then.
+/// A check in progress; destroying it cancels it without calling `done`.
 class NetCheck {
  public:
   using Done = std::function<void(CheckResult)>;
@@ -39,20 +39,20 @@ class NetCheck {
   NetCheck(const NetCheck&) = delete;
   NetCheck& operator=(const NetCheck&) = delete;
 
-  /// A connection is accepted.
+  /// Succeeds if a connection is accepted.
   static std::unique_ptr<NetCheck> tcp(Loop& loop, const Endpoint& endpoint, Duration timeout, Done done);
-  /// A GET is answered with 2xx; a redirect (301, 302, 307, 308) is followed on the same host.
+  /// Succeeds if a GET is answered with 2xx; a redirect (301, 302, 307, 308) on the same host is followed.
   static std::unique_ptr<NetCheck> http(Loop& loop, const HttpUrl& url, Duration timeout, Done done);
-  /// The same of a POST of JSON.
+  /// The same for a POST of JSON.
   static std::unique_ptr<NetCheck> post(Loop& loop, const HttpUrl& url, std::string json, Duration timeout,
                                         Done done);
-  /// What a GET brings, up to `limit` bytes of it, or why nothing.
+  /// The body of a GET, up to `limit` bytes, or why there is none.
   using Fetched = std::function<void(std::expected<std::string, std::string>)>;
   static std::unique_ptr<NetCheck> fetch(Loop& loop, const HttpUrl& url, Duration timeout, std::size_t limit,
                                          Fetched fetched);
-  /// Of the last answer in HTTP; 0: there was none.
+  /// Of the last HTTP answer; 0: there was none.
   [[nodiscard]] int status() const;
-  /// To whom it was connected last, if that is an address of this machine.
+  /// The last peer, if it was an address of this machine.
   struct Peer {
     std::string address;  ///< as inet_ntop(3) writes it
     std::uint16_t port = 0;

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The line of a file of sysfs. Some cannot be read at times: the speed of an interface that is down.
+/// The line in a sysfs file. Some cannot be read at times, such as the speed of an interface that is down.
 std::string line_of(const fs::path& file) {
   constexpr std::uint64_t kPage = 1U << 16U;
   const auto text = read_regular_file(file, kPage);
@@ -50,11 +50,11 @@ void set_device(Nic& nic, const fs::path& file) {
   if (::access(file.c_str(), R_OK | W_OK) != 0) nic.device_error = std::strerror(errno);
 }
 
-/// As libfabric's cxi provider reads it: "unknown" counts as up where there is a carrier.
+/// As libfabric's cxi provider does: "unknown" counts as up if there is a carrier.
 void read_interface(const fs::path& folder, Nic& nic) {
   nic.state = line_of(folder / "operstate");
   nic.up = nic.state == "up" || (nic.state == "unknown" && line_of(folder / "carrier") == "1");
-  constexpr double kMegabits = 1000;  // sysfs has 10^6 bit/s, and -1 for "not known"
+  constexpr double kMegabits = 1000;  // sysfs has 10^6 bit/s, and -1 for "unknown"
   nic.gbits = std::max(0.0, std::strtod(line_of(folder / "speed").c_str(), nullptr) / kMegabits);
 }
 
@@ -81,14 +81,14 @@ void read_port(const fs::path& port, Nic& nic) {
   const auto state = word_of(port / "state");
   const auto physical = word_of(port / "phys_state");
   const bool up = state == "ACTIVE";
-  if (nic.up && !up) return;                                                // the card's other port will do
+  if (nic.up && !up) return;                                                // the card's other port is enough
   const auto gbits = std::strtod(line_of(port / "rate").c_str(), nullptr);  // "400 Gb/sec (4X NDR)"
   nic.gbits = up == nic.up ? std::max(nic.gbits, gbits) : gbits;
   nic.up = up;
   nic.state = up || physical.empty() ? state : state + ", " + physical;
 }
 
-/// EFA's devices are of the infiniband class too, and say who drives them.
+/// EFA devices are of class infiniband, too; their driver identifies them.
 Nic rdma_nic(const fs::path& sys, const fs::path& dev, const std::string& name) {
   const auto folder = sys / "class" / "infiniband" / name;
   Nic nic{.name = name,
@@ -104,7 +104,7 @@ Nic rdma_nic(const fs::path& sys, const fs::path& dev, const std::string& name) 
   return nic;
 }
 
-/// By the vendor, and for Amazon's (whose other cards are many) the device.
+/// By vendor, and for Amazon (which has many other cards) also by device.
 std::string kind_of_card(const std::string& vendor, const std::string& device) {
   if (vendor == "0x17db") return "cxi";  // Cray
   if (vendor == "0x15b3") return "mlx5";

@@ -15,7 +15,7 @@
 namespace nlaunch::sys {
 namespace {
 
-/// As in include/uapi/linux/pidfd.h of Linux 6.15, which g++ 12's systems do not have.
+/// From include/uapi/linux/pidfd.h of Linux 6.15, which systems with g++ 12 do not have.
 struct PidfdInfo {
   std::uint64_t mask = 0;
   std::uint64_t cgroup = 0;
@@ -41,7 +41,7 @@ std::optional<WaitStatus> status_of_zombie(pid_t pid) {
   return error == std::errc() ? std::optional(WaitStatus(status)) : std::nullopt;
 }
 
-/// Of a process that was reaped; nothing before Linux 6.15.
+/// For a process that was reaped; empty before Linux 6.15.
 std::optional<WaitStatus> status_of_reaped(int pidfd) {
   PidfdInfo info;
   info.mask = kInfoExit;

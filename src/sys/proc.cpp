@@ -43,7 +43,7 @@ std::vector<std::string> split_at_nul(const std::optional<std::string>& content)
   return text::split(rest, '\0');
 }
 
-/// "/proc/PID/root" of a process with mounts or a root of its own; else empty.
+/// "/proc/PID/root" of a process with a different mount namespace or root; else empty.
 std::string other_root(pid_t pid) {
   std::error_code error;
   struct stat theirs {};
@@ -57,7 +57,7 @@ std::string other_root(pid_t pid) {
 
 constexpr std::string_view kVllmServer = "vLLM API server";  // its other processes have titles of their own
 
-/// What multiprocessing starts: a worker or its own helper.
+/// Processes started by multiprocessing: a worker or its own helper.
 bool argument_of_multiprocessing(const std::vector<std::string>& arguments) {
   return std::ranges::any_of(arguments, [](const std::string& argument) {
     return argument.find("from multiprocessing.") != std::string::npos;
@@ -71,14 +71,14 @@ std::string device_text(dev_t device) {
 }
 
 std::optional<ProcessInfo> process_info(pid_t pid) {
-  // A whole sweep waits for this: one read into a small buffer, which every stat file fits.
+  // A whole sweep waits for this: one read into a small buffer, which fits every stat file.
   std::array<char, 1024> buffer;
   const UniqueFd fd(::open(fmt::format("/proc/{}/stat", pid).c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) return std::nullopt;
   const auto got = ::read(fd.get(), buffer.data(), buffer.size());
   if (got <= 0) return std::nullopt;
   const std::string_view stat(buffer.data(), static_cast<std::size_t>(got));
-  // The name is in brackets and may itself hold brackets and blanks.
+  // The name is in parentheses and may itself contain parentheses and blanks.
   const auto open = stat.find('(');
   const auto close = stat.rfind(')');
   if (open == std::string::npos || close == std::string::npos || close + 2 >= stat.size())

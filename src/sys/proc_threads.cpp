@@ -38,7 +38,7 @@ std::optional<ThreadInfo> thread_info(pid_t pid, pid_t tid) {
   const auto folder = fmt::format("task/{}/", tid);
   const auto stat = read_proc_file(pid, folder + "stat");
   if (!stat) return std::nullopt;
-  // The name is in brackets and may itself hold brackets and blanks.
+  // The name is in parentheses and may itself contain parentheses and blanks.
   const auto open = stat->find('(');
   const auto close = stat->rfind(')');
   if (open == std::string::npos || close == std::string::npos || close + 2 > stat->size())

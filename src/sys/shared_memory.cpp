@@ -8,7 +8,7 @@
 namespace nlaunch::sys {
 namespace {
 
-/// At a file that none of the run's processes has mapped.
+/// Scans of a file that none of the run's processes has mapped.
 constexpr unsigned kMostLooks = 5;
 
 }  // namespace

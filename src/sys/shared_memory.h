@@ -14,28 +14,28 @@
 
 namespace nlaunch::sys {
 
-/// Shared memory that processes leave when they are killed: files of /dev/shm, as shm_open(3) makes them.
-/// Folders there, and what was there before, are somebody's data and stay.
+/// Shared memory that processes leave when they are killed: files in /dev/shm, as created by shm_open(3).
+/// Directories there, and files that existed before, are someone's data and stay.
 class SharedMemory {
  public:
-  /// What is in the folder now is from before.
+  /// What is in the directory now existed before.
   explicit SharedMemory(std::filesystem::path folder = "/dev/shm");
 
-  /// Notes the new files that these processes have mapped; they are not asked for where there is none. To be
-  /// called every now and then: who maps a file may end before the others. After some looks a file is
-  /// somebody else's.
+  /// Records the new files that these processes have mapped; `processes` is not called if there are none.
+  /// Call it now and then: a process that maps a file may exit before the others. After some scans an
+  /// unmapped file counts as someone else's.
   void note(const std::function<ProcessIds()>& processes);
-  /// Removes those files that were noted, are this user's, and are mapped by no process any more. Returns
+  /// Removes the recorded files that belong to this user and are no longer mapped by any process. Returns
   /// their names.
   std::vector<std::string> remove();
 
  private:
-  using Identity = std::pair<std::string, std::uint64_t>;  ///< device and inode, as /proc has them
+  using Identity = std::pair<std::string, std::uint64_t>;  ///< device and inode, as in /proc
   [[nodiscard]] std::map<Identity, std::filesystem::path> files() const;
 
   std::filesystem::path folder_;
   std::set<Identity> before_;
-  std::map<Identity, unsigned> looks_;  ///< at files that none of the processes had mapped
+  std::map<Identity, unsigned> looks_;  ///< scans of files that none of the processes had mapped
   std::map<Identity, std::filesystem::path> noted_;
 };
 

@@ -24,12 +24,12 @@
 namespace nlaunch::sys {
 namespace {
 
-constexpr int kAboveStandard = 10;  ///< descriptors from here on are out of the way of 0, 1 and 2
+constexpr int kAboveStandard = 10;  ///< descriptors from here on do not collide with 0, 1 and 2
 
 /// RLIMIT_NOFILE from before `permit_many_files`, for the children.
 std::optional<rlimit> files_before;
 
-/// By the system call itself: glibc keeps signals 32 and 33 to itself, and a caller may have them ignored.
+/// With the system call itself: glibc reserves signals 32 and 33, and a caller may have them ignored.
 void reset_signals() {
   constexpr std::array<unsigned long, 4> kDefault{};  // the kernel's struct sigaction, with SIG_DFL
   constexpr std::size_t kKernelMask = 8;              // bytes
@@ -45,8 +45,8 @@ bool restore_files() {
   return !files_before || ::setrlimit(RLIMIT_NOFILE, &*files_before) == 0;
 }
 
-/// What the child does between fork and exec. Other threads may have held any lock when it was forked, the
-/// allocator's too: async-signal-safe calls only, and no memory.
+/// What the child does between fork and exec. Other threads may have held any lock at the fork, including the
+/// allocator's: only async-signal-safe calls, and no allocation.
 struct Child {
   const SpawnRequest& request;
   const char* program;
@@ -56,7 +56,7 @@ struct Child {
   pid_t parent;
   cpu_set_t cpus;
 
-  /// Returns only where the program could not be executed, with errno set.
+  /// Returns only if the program could not be executed, with errno set.
   void execute() const {
     if (prepare()) ::execve(program, argv, env);
   }
@@ -83,7 +83,7 @@ struct Child {
   }
 
   bool redirect() const {
-    // The descriptors are moved out of the way first: one may already sit at 0, 1 or 2.
+    // The descriptors are duplicated to higher numbers first: one may already be 0, 1 or 2.
     int fds[3] = {request.in, request.out, request.err};
     for (int& fd : fds) {
       fd = ::fcntl(fd < 0 ? null_fd : fd, F_DUPFD_CLOEXEC, kAboveStandard);
@@ -96,7 +96,7 @@ struct Child {
   }
 };
 
-/// Forks, and waits until the child has become its program. The failure is an errno.
+/// Forks and waits until the child has executed its program. The failure is an errno.
 std::expected<pid_t, int> start(const Child& child) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return std::unexpected(errno);
@@ -123,7 +123,7 @@ std::expected<pid_t, int> start(const Child& child) {
   return std::unexpected(reason);
 }
 
-/// As execve() declares them; it does not write to them.
+/// As declared by execve(), which does not write to them.
 std::vector<char*> pointers(const std::vector<std::string>& texts) {
   std::vector<char*> out;
   out.reserve(texts.size() + 1);
@@ -132,8 +132,8 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   return out;
 }
 
-/// The kernel says of a script "No such file or directory" where it is the interpreter of its first line that
-/// is not there. Empty: it is not that.
+/// For a script, the kernel reports "No such file or directory" if the interpreter in its first line does not
+/// exist. Empty: that is not the reason.
 std::string missing_interpreter(const std::string& program) {
   constexpr std::size_t kLongestLine = 256;  // that the kernel reads
   std::string line(kLongestLine, '\0');
@@ -149,7 +149,7 @@ std::string missing_interpreter(const std::string& program) {
 }  // namespace
 
 Result<pid_t> spawn(const SpawnRequest& request) {
-  if (request.argv.empty()) return failure("sys.spawn", "an empty command cannot be started");
+  if (request.argv.empty()) return failure("sys.spawn", "the command is empty");
   const auto program = find_program(request.argv[0], env_value(request.env, "PATH"), request.cwd);
   if (!program) return std::unexpected(program.error());
   const UniqueFd null_fd(::open("/dev/null", O_RDWR | O_CLOEXEC));
@@ -171,20 +171,21 @@ Result<pid_t> spawn(const SpawnRequest& request) {
   if (pid) return *pid;
   const auto missing = pid.error() == ENOENT ? missing_interpreter(*program) : "";
   if (!missing.empty()) {
-    return failure("sys.spawn", "cannot start {}: its first line asks for '{}', which does not exist",
+    return failure("sys.spawn",
+                   "cannot start {}: its first line names the interpreter '{}', which does not exist",
                    *program, text::printable(missing));
   }
   return failure("sys.spawn", "cannot start {}: {}{}", *program, std::strerror(pid.error()),
                  request.cwd.empty() ? "" : fmt::format(" (in {})", request.cwd));
 }
 
-/// By the system call itself, which glibc before 2.34 does not name. Linux before 5.11 (RHEL 8, SLES 15) does
-/// not know it either, and old sandboxes refuse it: then one descriptor after the other.
+/// With the system call itself, which glibc before 2.34 does not wrap. Linux before 5.11 (RHEL 8, SLES 15)
+/// does not have it, and old sandboxes refuse it: then one descriptor after the other.
 bool close_on_exec_from(int first) {
   if (::syscall(SYS_close_range, first, ~0U, CLOSE_RANGE_CLOEXEC) == 0) return true;
   const int folder = ::open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0) return false;
-  // Entries as the kernel writes them (struct linux_dirent64, getdents64(2)): opendir() allocates.
+  // Entries in the kernel's format (struct linux_dirent64, getdents64(2)): opendir() allocates.
   alignas(std::uint64_t) char entries[4096];
   long got = 0;
   while ((got = ::syscall(SYS_getdents64, folder, entries, sizeof(entries))) > 0) {

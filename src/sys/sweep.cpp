@@ -30,7 +30,7 @@ std::optional<std::uint64_t> mark_of(pid_t pid) {
   return limit.rlim_cur;
 }
 
-/// The pid that was given out last, in our namespace.
+/// The pid that was assigned last, in our namespace.
 pid_t newest_pid() {
   const auto text = read_regular_file("/proc/loadavg", 4096);
   if (!text) return 0;
@@ -38,26 +38,26 @@ pid_t newest_pid() {
   return last == std::string::npos ? 0 : std::atoi(text->c_str() + last);
 }
 
-/// /proc also answers for the number of a thread, which it does not list.
+/// /proc also has entries for thread ids, which it does not list.
 bool is_thread(pid_t pid) {
   const auto status = read_regular_file(fmt::format("/proc/{}/status", pid), 65536);
   return status && status->find(fmt::format("\nTgid:\t{}\n", pid)) == std::string::npos;
 }
 
-/// One hunt for the descendants of this process. What is found is stopped within microseconds of being seen:
-/// a process that forks and exits every 200 µs would be gone at the end of the scan.
-class Hunt {
+/// Finds and kills descendants of this process. A process is stopped within microseconds of being seen: one
+/// that forks and exits every 200 µs would be gone at the end of the scan.
+class TreeKiller {
  public:
-  /// Without `only`, all that are not excepted; they count as members of subtree 0.
-  Hunt(const ProcessIds& except, const std::vector<Subtree>* only) : except_(except), only_(only) {}
+  /// Without `only`, all that are not in `except`; they count as members of subtree 0.
+  TreeKiller(const ProcessIds& except, const std::vector<Subtree>* only) : except_(except), only_(only) {}
 
-  /// Stops all and then kills all; returns those that were there.
+  /// Stops all and then kills all; returns those that existed.
   std::vector<SubtreeMember> run() {
-    // Bounded, for the killing must come soon: what could not be kept up with is for the next call.
+    // Bounded, because the kill must come soon: what it cannot keep up with is left to the next call.
     while (stop_new_ones() && Clock::now() < deadline_) {
     }
     std::vector<SubtreeMember> found;
-    for (const auto& [id, member] : prey_) {
+    for (const auto& [id, member] : targets_) {
       if (is_alive(member.process)) send(member.process, SIGKILL);
       found.push_back(member);
     }
@@ -66,15 +66,15 @@ class Hunt {
 
  private:
   struct Excluded {};
-  struct Bystander {};
-  struct Prey {
+  struct Unrelated {};
+  struct Target {
     std::size_t subtree = 0;
   };
-  using Kin = std::variant<Bystander, Excluded, Prey>;
+  using Relation = std::variant<Unrelated, Excluded, Target>;
 
-  /// True when there was somebody new, and alive.
+  /// True if it found new, living processes.
   bool stop_new_ones() {
-    kin_ = {{::getpid(), Bystander{}}};
+    relations_ = {{::getpid(), Unrelated{}}};
     const auto before = stopped_;
     std::vector<ProcessInfo> strangers;
     const auto look = [&](const ProcessInfo& info) {
@@ -83,16 +83,16 @@ class Hunt {
     const pid_t newest = newest_pid();
     for_each_process(look);
     look_at_newer_than(newest, look);
-    // A child has a lower pid than its parent where the numbers have wrapped around; and the parent of one
-    // that we saw may have ended since.
+    // A child has a lower pid than its parent if the numbers have wrapped around; and the parent of one that
+    // we saw may have exited since.
     while (std::erase_if(strangers, [&](const ProcessInfo& info) { return look_again_at(info); }) > 0) {
     }
     return stopped_ > before;
   }
 
-  /// The listing of /proc is old by the time that its entries are looked at, and one that forks and exits
-  /// again and again is always ahead of it. So what has come since is looked at, the newest first: the others
-  /// are dead by now.
+  /// The listing of /proc is outdated by the time its entries are read, and a process that keeps forking and
+  /// exiting is always ahead of it. So newer pids are examined as well, the newest first: the others are dead
+  /// by now.
   template <class Look>
   void look_at_newer_than(pid_t newest, const Look& look) const {
     constexpr int kMostRounds = 16;
@@ -113,14 +113,14 @@ class Hunt {
     return now && now->parent != info.parent && look_at(*now);
   }
 
-  /// False when it is not (yet) known as a descendant.
+  /// False if it is not (yet) known as a descendant.
   bool look_at(const ProcessInfo& info) {
-    const auto parent = kin_.find(info.parent);
-    if (parent == kin_.end() || info.pid == ::getpid()) return false;
-    const auto kin = kin_of(info, parent->second);
-    kin_.emplace(info.pid, kin);
-    const auto* prey = std::get_if<Prey>(&kin);
-    if (prey == nullptr || !prey_.emplace(id_of(info), SubtreeMember{prey->subtree, info}).second)
+    const auto parent = relations_.find(info.parent);
+    if (parent == relations_.end() || info.pid == ::getpid()) return false;
+    const auto relation = relation_of(info, parent->second);
+    relations_.emplace(info.pid, relation);
+    const auto* target = std::get_if<Target>(&relation);
+    if (target == nullptr || !targets_.emplace(id_of(info), SubtreeMember{target->subtree, info}).second)
       return true;
     if (!is_alive(info)) return true;
     send(info, SIGSTOP);
@@ -128,21 +128,22 @@ class Hunt {
     return true;
   }
 
-  Kin kin_of(const ProcessInfo& info, const Kin& parent) const {
-    if (!std::holds_alternative<Bystander>(parent)) return parent;
+  Relation relation_of(const ProcessInfo& info, const Relation& parent) const {
+    if (!std::holds_alternative<Unrelated>(parent)) return parent;
     if (except_.contains(id_of(info))) return Excluded{};
-    if (only_ == nullptr) return Prey{};
+    if (only_ == nullptr) return Target{};
     for (std::size_t i = 0; i < only_->size(); ++i) {
-      if (info.session == (*only_)[i].leader) return Prey{i};
+      if (info.session == (*only_)[i].leader) return Target{i};
     }
     const auto mark = mark_of(info.pid);
     for (std::size_t i = 0; mark && i < only_->size(); ++i) {
-      if (*mark == (*only_)[i].mark) return Prey{i};
+      if (*mark == (*only_)[i].mark) return Target{i};
     }
-    return Bystander{};
+    return Unrelated{};
   }
 
-  /// A signal to a process group reaches a fork in progress, too. Groups of our own session are the user's.
+  /// A signal to a process group also reaches a fork in progress. Groups of our own session belong to the
+  /// user.
   void send(const ProcessInfo& info, int signal) const {
     if (info.session != own_session_ && info.group > 1) ::kill(-info.group, signal);
     ::kill(info.pid, signal);
@@ -151,13 +152,13 @@ class Hunt {
   const ProcessIds& except_;
   const std::vector<Subtree>* only_;
   pid_t own_session_ = ::getsid(0);
-  std::map<pid_t, Kin> kin_;
-  std::map<ProcessId, SubtreeMember> prey_;
+  std::map<pid_t, Relation> relations_;
+  std::map<ProcessId, SubtreeMember> targets_;
   std::size_t stopped_ = 0;
   Clock::time_point deadline_ = Clock::now() + std::chrono::milliseconds(50);
 };
 
-/// False when there is no child left.
+/// False if there is no child left.
 bool reap() {
   for (;;) {
     const pid_t pid = ::waitpid(-1, nullptr, WNOHANG);
@@ -183,13 +184,13 @@ ProcessIds own_descendants() {
 
 std::vector<ProcessInfo> kill_descendants(const ProcessIds& except) {
   std::vector<ProcessInfo> found;
-  for (auto& member : Hunt(except, nullptr).run()) found.push_back(std::move(member.process));
+  for (auto& member : TreeKiller(except, nullptr).run()) found.push_back(std::move(member.process));
   return found;
 }
 
 std::vector<SubtreeMember> kill_subtrees(const std::vector<Subtree>& subtrees) {
   const ProcessIds none;
-  return Hunt(none, &subtrees).run();
+  return TreeKiller(none, &subtrees).run();
 }
 
 SweepReport sweep(const ProcessIds& except, Duration limit) {
@@ -204,7 +205,7 @@ SweepReport sweep(const ProcessIds& except, Duration limit) {
       if (is_alive(info)) killed.emplace(id_of(info), info);
     }
     children = children && reap();
-    // Where some are left alone there may be children for ever.
+    // If some are left alone, there may always be children.
     if (report.survivors.empty() && (!children || !except.empty())) break;
     if (Clock::now() >= deadline) break;
     std::this_thread::sleep_for(pause);

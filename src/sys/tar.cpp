@@ -69,7 +69,7 @@ TarMember::Type type_of(char letter) {
   }
 }
 
-/// The content of one member; what is left of it is passed over when the next one is wanted.
+/// The content of one member; the unread part is skipped when the next one is requested.
 class Content : public ByteSource {
  public:
   Content(ByteSource& archive, std::uint64_t size) : archive_(archive), left_(size) {
@@ -84,7 +84,7 @@ class Content : public ByteSource {
   }
   [[nodiscard]] std::string remark() const override { return truncated_ ? "truncated in the archive" : ""; }
 
-  /// Passes over the rest; false where the archive ends before.
+  /// Skips the rest; false if the archive ends before.
   bool skip() {
     std::array<char, 16384> block;
     while (left_ > 0 && read(block) > 0) {
@@ -129,7 +129,7 @@ std::optional<TarMember> parse_tar_header(const TarBlock& block) {
   if (!sum || !size || *sum != sum_of(block) || block[kName.at] == '\0') return std::nullopt;
   TarMember member{.name = std::string(text_of(block, kName)), .size = *size, .type = type_of(block[kType])};
   const auto prefix = text_of(block, kPrefix);
-  // GNU's own format has times where POSIX has the prefix, and is told by what follows "ustar".
+  // GNU's own format has times where POSIX has the prefix; the characters after "ustar" distinguish them.
   const bool posix = text_of(block, kMagic) == "ustar" && block[kMagic.at + kMagic.size] == '\0';
   if (posix && !prefix.empty()) member.name.insert(0, std::string(prefix) + '/');
   return member;
@@ -142,7 +142,7 @@ std::string for_each_tar_file(ByteSource& archive, const TarBlock& first,
     auto found = parse_tar_header(block);
     if (!found) {
       const bool end = std::ranges::all_of(block, [](char c) { return c == '\0'; });
-      return end ? "" : "broken archive: what stands before was read";
+      return end ? "" : "broken archive: the part before that was read";
     }
     Content content(archive, found->size);
     if (found->type == TarMember::Type::long_name) {
@@ -155,7 +155,7 @@ std::string for_each_tar_file(ByteSource& archive, const TarBlock& first,
       if (found->type == TarMember::Type::file) member(*found, content);
     }
     if (!content.skip() || read_full(archive, block) < kTarBlock)
-      return "truncated archive: what stands before was read";
+      return "truncated archive: the part before that was read";
   }
 }
 

@@ -8,8 +8,8 @@
 
 #include "sys/byte_source.h"
 
-/// Archives of tar: blocks of 512 bytes, a header and then the content of each member (POSIX.1-2017, pax,
-/// "ustar Interchange Format"; the GNU and pax forms of a long name too).
+/// tar archives: blocks of 512 bytes, a header and then the content of each member (POSIX.1-2017, pax, "ustar
+/// Interchange Format"; also the GNU and pax forms of long names).
 namespace nlaunch::sys {
 
 inline constexpr std::size_t kTarBlock = 512;
@@ -22,12 +22,11 @@ struct TarMember {
   Type type = Type::other;
 };
 
-/// A header; nothing where its sum is wrong, as in anything that is no archive.
+/// Parses a header; empty if its checksum is wrong, as for anything that is not an archive.
 std::optional<TarMember> parse_tar_header(const TarBlock& block);
 
-/// Goes through an archive, the header of its first member already read. `member` may read the content or
-/// leave it. Links and devices are passed over. What is wrong with the archive is returned, for people;
-/// empty: nothing.
+/// Iterates over an archive whose first header has already been read. `member` may read the content or leave
+/// it. Links and devices are skipped. Returns what is wrong with the archive, for the user; empty: nothing.
 std::string for_each_tar_file(ByteSource& archive, const TarBlock& first,
                               const std::function<void(const TarMember&, ByteSource& content)>& member);
 

@@ -29,11 +29,11 @@ enum Offset : std::size_t {
   prefix = 345
 };
 
-/// "folder/file" as prefix and name; nothing where it does not fit.
+/// "folder/file" as prefix and name; empty if it does not fit.
 std::optional<std::pair<std::string_view, std::string_view>> split_name(std::string_view whole) {
   if (whole.size() <= kNameSize) return std::pair(std::string_view(), whole);
   const auto slash = whole.find('/', whole.size() - kNameSize - 1);
-  // Where there is no slash, npos is more than any prefix.
+  // If there is no slash, npos is larger than any prefix.
   if (slash > kPrefixSize || slash == 0 || slash + 1 == whole.size()) return std::nullopt;
   return std::pair(whole.substr(0, slash), whole.substr(slash + 1));
 }
@@ -42,7 +42,7 @@ void put(TarBlock& block, Offset at, std::string_view text) {
   std::ranges::copy(text, block.begin() + at);
 }
 
-/// A number takes its field with a zero byte behind it.
+/// A number fills its field, followed by a zero byte.
 void put_octal(TarBlock& block, Offset at, std::uint64_t value, std::size_t digits) {
   put(block, at, fmt::format("{:0{}o}", value, digits));
 }
@@ -66,7 +66,7 @@ TarBlock header(std::string_view folder, std::string_view base, char kind, const
   return block;
 }
 
-/// "LENGTH KEY=VALUE\n", where LENGTH counts the whole record and so itself.
+/// "LENGTH KEY=VALUE\n", where LENGTH counts the whole record including itself.
 std::string pax_record(std::string_view key, std::string_view value) {
   const auto rest = fmt::format(" {}={}\n", key, value);
   auto length = rest.size() + 1;
@@ -88,7 +88,7 @@ bool TarWriter::begin(const File& file) {
   const auto parts = split_name(file.name);
   std::string records;
   if (!parts) {
-    // pax has UTF-8 in its records unless they say that it is none.
+    // pax records are UTF-8 unless they declare otherwise.
     if (text::first_invalid_utf8(file.name)) records += pax_record("hdrcharset", "BINARY");
     records += pax_record("path", file.name);
   }
@@ -98,7 +98,7 @@ bool TarWriter::begin(const File& file) {
     records.resize(records.size() + padding_behind(records.size()), '\0');
     if (!sink_(bytes(header("", pax.name, 'x', pax))) || !sink_(records)) return false;
   }
-  // Who does not know pax sees the end of the name.
+  // Readers that do not know pax see the end of the name.
   const auto [folder, base] = parts.value_or(std::pair(
       std::string_view(),
       std::string_view(file.name).substr(file.name.size() - std::min(file.name.size(), kNameSize))));

@@ -8,11 +8,11 @@
 
 namespace nlaunch::sys {
 
-/// Writes an archive of tar, file by file: ustar headers, and pax records for what does not fit into one
+/// Writes a tar archive, file by file: ustar headers, and pax records for what does not fit into one
 /// (POSIX.1-2017, pax, "ustar Interchange Format" and "pax Header Block"). Owners are left out.
 class TarWriter {
  public:
-  /// Where the bytes go; false once they cannot be written.
+  /// Where the bytes go; returns false once they cannot be written.
   using Sink = std::function<bool(std::string_view)>;
   struct File {
     std::string name;  ///< "folder/file", any bytes but NUL
@@ -22,16 +22,16 @@ class TarWriter {
   };
   explicit TarWriter(Sink sink) : sink_(std::move(sink)) {}
 
-  /// The header of the next file. Its content follows: exactly `size` bytes, in any number of writes.
+  /// Writes the header of the next file. Its content follows: exactly `size` bytes, in any number of writes.
   bool begin(const File& file);
   bool write(std::string_view content);
-  /// The end of the archive.
+  /// Writes the end of the archive.
   bool finish();
 
  private:
   Sink sink_;
   std::uint64_t left_ = 0;     ///< of the content
-  std::uint64_t padding_ = 0;  ///< behind it
+  std::uint64_t padding_ = 0;  ///< after the content
 };
 
 }  // namespace nlaunch::sys

@@ -69,7 +69,7 @@ bool TcpClient::await(short events) const {
 
 Result<void> TcpClient::send(std::string_view text) {
   while (!text.empty()) {
-    if (!await(POLLOUT)) return failure("sys.connection", "{} takes nothing", address_);
+    if (!await(POLLOUT)) return failure("sys.connection", "{} does not accept data", address_);
     const auto sent = ::send(socket_.get(), text.data(), text.size(), MSG_NOSIGNAL);
     if (sent < 0 && (errno == EAGAIN || errno == EINTR)) continue;
     if (sent < 0) return failure("sys.connection", "{}: {}", address_, std::strerror(errno));
@@ -99,7 +99,7 @@ Result<std::string> TcpClient::read_line() {
       return line;
     }
     if (buffer_.size() > kLongest)
-      return failure("sys.connection", "{} sends a line without an end", address_);
+      return failure("sys.connection", "{} sent a line that is too long", address_);
     const auto more = fill();
     if (!more) return std::unexpected(more.error());
     if (!*more) return failure("sys.connection", "{} closed the connection", address_);
@@ -109,7 +109,7 @@ Result<std::string> TcpClient::read_line() {
 Result<std::string> TcpClient::read_rest(std::size_t limit) {
   for (;;) {
     if (buffer_.size() > limit)
-      return failure("sys.connection", "{} sends more than {} bytes", address_, limit);
+      return failure("sys.connection", "{} sent more than {} bytes", address_, limit);
     const auto more = fill();
     if (!more) return std::unexpected(more.error());
     if (!*more) return std::move(buffer_);

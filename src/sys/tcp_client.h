@@ -8,8 +8,8 @@
 
 namespace nlaunch::sys {
 
-/// A conversation in lines with a TCP server, for programs that may wait. Nothing here waits past the
-/// deadline that it was opened with.
+/// A line-based conversation with a TCP server, for programs that may block. Nothing here waits past the
+/// deadline with which it was opened.
 class TcpClient {
  public:
   using Clock = std::chrono::steady_clock;
@@ -20,7 +20,7 @@ class TcpClient {
   Result<void> send(std::string_view text);
   /// The next line, without its newline.
   Result<std::string> read_line();
-  /// All that comes until the server closes the connection, up to `limit` bytes.
+  /// Everything until the server closes the connection, up to `limit` bytes.
   Result<std::string> read_rest(std::size_t limit);
 
  private:

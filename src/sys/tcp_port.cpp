@@ -13,7 +13,7 @@
 namespace nlaunch::sys {
 namespace {
 
-/// Nothing where it is not to be had; errno says why.
+/// Empty if it is not available, with the reason in errno.
 UniqueFd bound_to(std::uint16_t port, bool reuse) {
   UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const int on = reuse ? 1 : 0;
@@ -29,7 +29,7 @@ UniqueFd bound_to(std::uint16_t port, bool reuse) {
 }  // namespace
 
 std::error_code try_to_listen(std::uint16_t port) {
-  const auto socket = bound_to(port, true);  // as servers do: an old connection in TIME_WAIT does not matter
+  const auto socket = bound_to(port, true);  // like servers: an old connection in TIME_WAIT does not matter
   const bool listens = socket && ::listen(socket.get(), 1) == 0;
   return listens ? std::error_code() : std::error_code(errno, std::generic_category());
 }

@@ -26,7 +26,7 @@ Number hex(std::string_view text) {
   return value;
 }
 
-/// "0100007F:1F90", or the longer one of tcp6: words of the host's byte order.
+/// "0100007F:1F90", or the longer form of tcp6: words in host byte order.
 TcpSocket::End read_end(std::string_view text) {
   constexpr std::size_t kWord = 8;
   const auto colon = text.rfind(':');
@@ -39,13 +39,13 @@ TcpSocket::End read_end(std::string_view text) {
   return {out.data(), hex<std::uint16_t>(text.substr(colon + 1))};
 }
 
-/// IPv4 without the prefix that it has in a socket of IPv6.
+/// An IPv4 address without the prefix that it has in an IPv6 socket.
 std::string_view plain(std::string_view address) {
   constexpr std::string_view kMapped = "::ffff:";
   return address.starts_with(kMapped) ? address.substr(kMapped.size()) : address;
 }
 
-/// The inodes of the sockets that listen on the port, on exactly this address or else on all.
+/// The inodes of the sockets that listen on the port, on exactly this address or else on all addresses.
 std::set<std::string> listening(std::string_view address, std::uint16_t port) {
   std::set<std::string> exact;
   std::set<std::string> all;

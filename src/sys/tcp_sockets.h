@@ -6,12 +6,12 @@
 #include <utility>
 #include <vector>
 
-/// The TCP sockets of processes, as /proc/PID/net/tcp, tcp6 and their descriptors say.
+/// The TCP sockets of processes, according to /proc/PID/net/tcp, tcp6 and their descriptors.
 namespace nlaunch::sys {
 
 struct TcpSocket {
   struct End {
-    std::string address;  ///< as inet_ntop(3) writes it
+    std::string address;  ///< as inet_ntop(3) prints it
     std::uint16_t port = 0;
     /// "127.0.0.1:80", "[::1]:80"
     [[nodiscard]] std::string str() const;
@@ -25,23 +25,23 @@ struct TcpSocket {
 };
 inline constexpr unsigned kTcpListen = 10;
 
-/// All of the network namespace of a process; none where that cannot be read.
+/// All sockets of the network namespace of a process; empty if they cannot be read.
 std::vector<TcpSocket> tcp_sockets(pid_t pid);
-/// Its descriptors that are sockets, of any kind, with their inodes.
+/// Its descriptors that are sockets of any kind, with their inodes.
 std::vector<std::pair<int, std::string>> open_sockets(pid_t pid);
 
-/// Whose the socket is on which somebody listens.
+/// The owner of a listening socket.
 struct PortOwner {
   enum class Of {
-    own,      ///< of one of the processes that were named
-    other,    ///< of none of them
+    own,      ///< one of the given processes
+    other,    ///< none of them
     unknown,  ///< no such socket is seen (gVisor, another network namespace), or a process's descriptors are
               ///< not
   };
   Of of = Of::unknown;
-  std::string name{};  ///< of `other`, where it can be seen: "python3 (pid 4711)"
+  std::string name{};  ///< for `other`, if visible: "python3 (pid 4711)"
 };
-/// `address`, as above, is one of the caller's network namespace: the one to which a connection was made.
+/// `address`, as above, is an address in the caller's network namespace to which a connection was made.
 PortOwner port_owner(const std::string& address, std::uint16_t port, const std::vector<pid_t>& own);
 
 }  // namespace nlaunch::sys

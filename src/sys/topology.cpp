@@ -40,7 +40,7 @@ struct Topology::State {
   [[nodiscard]] hwloc_obj_t find(const std::string& bus_id) const {
     return ::hwloc_get_pcidev_by_busidstring(topology, bus_id.c_str());
   }
-  /// Where in the machine it is; null where that is not known.
+  /// Its place in the machine; null if unknown.
   [[nodiscard]] hwloc_obj_t place_of(const std::string& bus_id) const {
     const auto device = find(bus_id);
     return device == nullptr ? nullptr : ::hwloc_get_non_io_ancestor_obj(topology, device);
@@ -65,7 +65,7 @@ unsigned depth_of(hwloc_obj_t object) {
   return depth;
 }
 
-/// Of what both are below. hwloc's own function does not know the depths of PCI devices.
+/// Depth of their common ancestor. hwloc's own function does not know the depths of PCI devices.
 unsigned common_depth(hwloc_obj_t one, hwloc_obj_t other) {
   auto of_one = depth_of(one);
   auto of_other = depth_of(other);
@@ -100,7 +100,7 @@ Topology::State* Topology::loaded() {
 
 std::optional<std::uint32_t> Topology::numa_of(const std::string& bus_id) {
   const auto* place = loaded() == nullptr ? nullptr : state_->place_of(bus_id);
-  // At more than one, or at all of a machine, it is at none.
+  // A device at several nodes, or at all of the machine, is at none.
   if (place == nullptr || place->nodeset == nullptr || ::hwloc_bitmap_weight(place->nodeset) != 1)
     return std::nullopt;
   return static_cast<std::uint32_t>(::hwloc_bitmap_first(place->nodeset));

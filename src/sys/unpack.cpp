@@ -16,7 +16,7 @@ constexpr std::size_t kBlock = 128U << 10U;
 constexpr std::string_view kGzip("\x1f\x8b", 2);
 constexpr std::string_view kZstd("\x28\xb5\x2f\xfd", 4);
 
-/// What the two formats share: packed bytes in, until there are some unpacked ones.
+/// Common to both formats: reads compressed bytes until there are decompressed ones.
 class Unpacking : public ByteSource {
  public:
   Unpacking(std::unique_ptr<ByteSource> packed, std::string_view format)
@@ -24,11 +24,11 @@ class Unpacking : public ByteSource {
 
   [[nodiscard]] std::string remark() const override {
     if (broken_.empty()) return packed_->remark();
-    return fmt::format("{} {}: what stands before was read", broken_, format_);
+    return fmt::format("{} {}: the part before that was read", broken_, format_);
   }
 
  protected:
-  /// The next packed bytes; false at the end.
+  /// Reads the next compressed bytes; false at the end.
   bool refill() {
     size_ = packed_->read(block_);
     at_ = 0;
@@ -40,7 +40,7 @@ class Unpacking : public ByteSource {
   std::unique_ptr<ByteSource> packed_;
   std::string_view format_;
   std::vector<char> block_;
-  std::size_t at_ = 0, size_ = 0;  // of the block: what has not been unpacked yet
+  std::size_t at_ = 0, size_ = 0;  // position in the block and its size
 
  private:
   std::string broken_;
@@ -98,7 +98,7 @@ class Zstd : public Unpacking {
       break_off("no memory for");
       return;
     }
-    constexpr int kWindow = 25;  // 32 MiB: a larger one would hold more memory than a log deserves
+    constexpr int kWindow = 25;  // 32 MiB: a larger one would use more memory than a log deserves
     ZSTD_DCtx_setParameter(stream_, ZSTD_d_windowLogMax, kWindow);
   }
   Zstd(const Zstd&) = delete;

@@ -40,7 +40,7 @@ int WaitStatus::signal() const {
 std::string WaitStatus::str() const {
   if (!by_signal()) return fmt::format("exited with code {}", code());
   const bool core = WCOREDUMP(native_);
-  return fmt::format("was {} by {}{}", signal() == SIGKILL ? "killed" : "ended", signal_name(signal()),
+  return fmt::format("was {} by {}{}", signal() == SIGKILL ? "killed" : "terminated", signal_name(signal()),
                      core ? " (core dumped)" : "");
 }
 

@@ -29,7 +29,7 @@ bool ZstdWriter::write(std::string_view data) {
   while (in.pos < in.size) {
     ZSTD_outBuffer out{out_.data(), out_.size(), 0};
     if (ZSTD_isError(ZSTD_compressStream2(state_->context, &out, &in, ZSTD_e_continue)) != 0) {
-      errno = ENOMEM;  // the only error that compressing has
+      errno = ENOMEM;  // the only error of the compression
       return false;
     }
     if (!put_out(out.pos)) return false;

@@ -6,7 +6,8 @@
 
 namespace nlaunch::sys {
 
-/// Compresses a stream into a descriptor, one frame with a checksum (RFC 8878). Memory: some megabytes.
+/// Compresses a stream into a descriptor: one frame with a checksum (RFC 8878). Uses some megabytes of
+/// memory.
 class ZstdWriter {
  public:
   explicit ZstdWriter(int fd);
@@ -14,9 +15,9 @@ class ZstdWriter {
   ZstdWriter(const ZstdWriter&) = delete;
   ZstdWriter& operator=(const ZstdWriter&) = delete;
 
-  /// False with errno set when it cannot be written.
+  /// False with errno set on a write error.
   bool write(std::string_view data);
-  /// The end of the frame.
+  /// Ends the frame.
   bool finish();
   [[nodiscard]] std::uint64_t written() const { return written_; }
 

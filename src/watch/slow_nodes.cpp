@@ -10,15 +10,15 @@
 namespace nlaunch::watch {
 namespace {
 
-/// Steps of a process before it tells anything.
+/// Steps of a process before it counts.
 constexpr std::size_t kEnoughSteps = 10;
 constexpr std::size_t kEnoughNodes = 3;
-/// Nodes that are alike differ by a few percent from one attempt to the next.
+/// Identical nodes differ by a few percent from one attempt to the next.
 constexpr double kSlower = 1.05;
 constexpr std::size_t kLastAttempts = 4;
 constexpr std::size_t kMostAttempts = 3;
 
-/// `hosts`: the seconds of the processes on each.
+/// `hosts`: the step durations of the processes on each.
 std::optional<SlowestNode> slowest_of(const std::map<std::string, std::vector<double>>& hosts) {
   if (hosts.size() < kEnoughNodes) return std::nullopt;
   std::vector<SlowestNode> nodes;
@@ -59,7 +59,7 @@ std::optional<SlowNode> slow_in_most(const std::vector<std::optional<SlowestNode
     const auto& newest = slow.back();
     return SlowNode{host,
                     fmt::format("its steps were the slowest in {} of the last {} attempts: {:.2f} s against "
-                                "{:.2f} s on the others in the newest",
+                                "{:.2f} s on the other nodes in the newest",
                                 slow.size(), last, newest.seconds, newest.others)};
   }
   return std::nullopt;

@@ -6,31 +6,31 @@
 /// Which node is slower than the others, over the attempts of a run. Pure.
 namespace nlaunch::watch {
 
-/// How long the steps of one process take, by its own word.
+/// How long the steps of one process take, as it reports them.
 struct ProcessSteps {
   std::string role;
   std::string host;
   double seconds = 0;     ///< the median
-  std::size_t steps = 0;  ///< that it is of
+  std::size_t steps = 0;  ///< on which the median is based
 };
 
-/// The node of an attempt whose processes take longest for a step, beside others of their role.
+/// The node of an attempt whose processes take longest per step, compared with others of their role.
 struct SlowestNode {
   std::string host;
   double seconds = 0;  ///< the median of its processes
   double others = 0;   ///< that of the other nodes
 };
 
-/// Nothing where no node is 5 % slower than the others, or where fewer than three nodes of a role tell: of
-/// two, either could be the one that is as it should be. Of several roles, the node that is slower by most.
+/// Empty if no node is 5 % slower than the others, or if fewer than three nodes of a role report: with two,
+/// either could be the normal one. Among several roles, the node that is slowest relative to the others.
 std::optional<SlowestNode> slowest_node(const std::vector<ProcessSteps>& processes);
 
-/// A node that was the slowest in three of the last four attempts, and why, as a sentence.
+/// A node that was the slowest in three of the last four attempts, and the reason as a sentence.
 struct SlowNode {
   std::string host;
   std::string reason;
 };
-/// `attempts`: of each, from the first on.
+/// `attempts`: the slowest node of each, from the first attempt on.
 std::optional<SlowNode> slow_in_most(const std::vector<std::optional<SlowestNode>>& attempts);
 
 }  // namespace nlaunch::watch

@@ -9,11 +9,11 @@ namespace {
 constexpr std::uint64_t kWarmUp = 3;  ///< reports that are not judged
 constexpr std::size_t kEnough = 5;    ///< steps before one can be called slow
 constexpr std::size_t kInARow = 3;    ///< slow steps
-constexpr std::size_t kWindow = 50;   ///< of steps that the median is of
+constexpr std::size_t kWindow = 50;   ///< number of steps for the median
 constexpr std::size_t kKept = 1000;
 constexpr double kFarTooLong = 5;      ///< times the median
 constexpr double kLongerThanEver = 2;  ///< times the longest
-constexpr double kWorthSaying = 1;     ///< seconds: shorter steps are nobody's trouble
+constexpr double kWorthSaying = 1;     ///< seconds: shorter steps are not worth a report
 
 }  // namespace
 
@@ -39,7 +39,7 @@ bool Steps::done(Duration at, std::uint64_t step, std::optional<double> seconds)
 }
 
 bool Steps::again(Duration at, std::uint64_t step) {
-  // Of several that begin again, the first is followed.
+  // If several processes restart, the first is followed.
   if (!last_ || step >= *last_) return done(at, step, std::nullopt);
   last_ = step;
   last_at_ = at;
@@ -55,7 +55,7 @@ std::optional<SlowStep> Steps::look(Duration now) {
   return found;
 }
 
-/// The last steps, against the median of those before them.
+/// The last steps, compared with the median of those before them.
 std::optional<SlowStep> Steps::slow_run() const {
   if (seconds_.size() < kEnough + kInARow) return std::nullopt;
   const auto last = seconds_.end() - kInARow;
@@ -66,7 +66,7 @@ std::optional<SlowStep> Steps::slow_run() const {
   return SlowStep{*last_, median({last, seconds_.end()}), usual, true};
 }
 
-/// The step that goes on.
+/// The step in progress.
 std::optional<SlowStep> Steps::slow_now(Duration now) const {
   if (seconds_.size() < kEnough) return std::nullopt;
   const auto usual = median({seconds_.begin(), seconds_.end()});

@@ -11,11 +11,11 @@ namespace {
 /// Processes print the same step at slightly different times.
 constexpr std::uint64_t kApart = 2;
 constexpr double kToCatchUp = 10;  ///< seconds
-/// Steps of the others before a process that has reported none is missed.
+/// Steps of the others before a process that has reported none is reported.
 constexpr std::uint64_t kMissedAfter = 5;
-/// Steps of each process whose seconds are kept.
+/// Step durations kept per process.
 constexpr std::size_t kKeptOfEach = 32;
-/// Totals of a process that are told apart.
+/// Different totals tracked per process.
 constexpr std::size_t kMostBars = 16;
 
 template <class... Functions>
@@ -37,11 +37,11 @@ std::string text_of(const Stalled& stalled) {
 
 std::string text_of(const SlowStep& slow) {
   if (slow.ended) {
-    return fmt::format("steps have become slow: {} up to step {}, {} before", seconds_text(slow.seconds),
+    return fmt::format("steps have slowed down: {} up to step {}, {} before", seconds_text(slow.seconds),
                        slow.step, seconds_text(slow.median));
   }
-  return fmt::format("step {} goes on for {}: the median is {}", slow.step, seconds_text(slow.seconds),
-                     seconds_text(slow.median));
+  return fmt::format("step {} has been running for {}: the median is {}", slow.step,
+                     seconds_text(slow.seconds), seconds_text(slow.median));
 }
 
 }  // namespace
@@ -70,11 +70,11 @@ bool Watcher::progress(std::size_t index, Duration at, std::optional<std::uint64
   auto& process = processes_[index];
   if (!process.watched) return false;
   if (step && total) note_total(process, at, {*step, *total});
-  if (step && process.step == step) return false;  // the same one, said again
+  if (step && process.step == step) return false;  // the same step, reported again
   progress_ = std::max(progress_.value_or(at), at);
   stall_told_ = false;
   if (!step) return false;
-  // A bar of each epoch, or a run that resumes from a checkpoint: it counts from further back.
+  // A progress bar per epoch, or a run that resumes from a checkpoint: it continues from a lower step.
   const bool again = process.last && *step < *process.last;
   process.step = process.last = step;
   process.step_at = at;
@@ -123,7 +123,7 @@ void Watcher::find_stragglers(Duration now, std::vector<Finding>& found) {
     if (!process.watched || !process.running || !process.step) continue;
     steps.push_back(static_cast<double>(*process.step));
   }
-  // Where rank 0 alone reports there is nobody to compare it with.
+  // If only rank 0 reports, there is nothing to compare it with.
   if (steps.size() < 2 || 2 * steps.size() <= watched) return;
   const auto others = static_cast<std::uint64_t>(median(steps));
   const auto patience = std::max(kToCatchUp, 2 * median({steps_.seconds().begin(), steps_.seconds().end()}));
@@ -146,7 +146,7 @@ Progress Watcher::summary() const {
   for (const auto& process : processes_) {
     progress.by_process.push_back(process.step);
     progress.own_seconds.emplace_back(process.seconds.begin(), process.seconds.end());
-    // Training begins before its evaluations, and goes on for longer than what comes before it.
+    // Training starts before its evaluations and takes longer than what comes before it.
     Duration longest{};
     for (const auto& bar : process.bars) longest = std::max(longest, bar.last - bar.first);
     const auto training = std::ranges::find_if(
@@ -165,7 +165,7 @@ std::string text_of(const Finding& finding, const std::vector<std::string>& name
                                                     names[behind.process], behind.step, behind.others);
                                },
                                [&](const Mute& mute) {
-                                 return fmt::format("{} has reported no step, the others have",
+                                 return fmt::format("{} has reported no steps, but the others have",
                                                     names[mute.process]);
                                }},
                     finding);

@@ -8,64 +8,64 @@
 #include "plan/plan.h"
 #include "watch/steps.h"
 
-/// Whether a run gets on, from what its processes report. Pure: times come from who calls, since the attempt
-/// began.
+/// Whether a run makes progress, according to its processes' reports. Pure: times come from the caller, since
+/// the start of the attempt.
 namespace nlaunch::watch {
 
-/// The run makes no progress any more.
+/// The run makes no progress.
 struct Stalled {
   bool began = false;  ///< false: it never made any
-  Duration silent{};   ///< since its last progress, or since it was started
+  Duration silent{};   ///< since its last progress, or since its start
   std::optional<std::uint64_t> step;
 };
-/// A process does not keep up with the others.
+/// A process falls behind the others.
 struct Behind {
   std::size_t process = 0;
   std::uint64_t step = 0;
   std::uint64_t others = 0;  ///< the step that most have done
 };
-/// Most processes report steps, and this one none.
+/// Most processes report steps, but this one does not.
 struct Mute {
   std::size_t process = 0;
 };
 using Finding = std::variant<Stalled, SlowStep, Behind, Mute>;
 
-/// How far a process said that it is.
+/// The progress that a process reported.
 struct Reached {
   std::uint64_t step = 0;
-  std::uint64_t total = 0;  ///< steps that there are to be
+  std::uint64_t total = 0;  ///< total number of steps
 };
 
-/// How the run got on, for its summary.
+/// The run's progress, for its summary.
 struct Progress {
   std::optional<std::uint64_t> last_step;
-  std::uint64_t steps = 0;                               ///< reports of another step
-  std::vector<double> seconds;                           ///< that steps took, the first ones left out
+  std::uint64_t steps = 0;                               ///< number of new steps reported
+  std::vector<double> seconds;                           ///< durations of steps, without the first ones
   std::vector<std::optional<std::uint64_t>> by_process;  ///< the last step of each
-  std::vector<std::optional<Reached>> reached;           ///< of each that tells a total
-  /// Of each, what its newest steps take by its own word. Empty: it does not say it.
+  std::vector<std::optional<Reached>> reached;           ///< of each process that reports a total
+  /// For each process, durations of its newest steps as it reports them. Empty: not reported.
   std::vector<std::vector<double>> own_seconds;
 };
 
 class Watcher {
  public:
-  /// `watched`: of each process whether its progress is the run's. Without any, all are.
+  /// `watched`: for each process, whether its progress counts for the run. If none does, all count.
   Watcher(const plan::Watch& watch, std::vector<bool> watched);
 
   void started(std::size_t process, Duration at);
   void ended(std::size_t process);
-  /// The process made progress and, where it says so, finished `step` of `total` in `seconds`. The same step
-  /// again is no progress; a lower one is, and the count begins again. True: the run reached another step.
+  /// It reported progress, if known with `step`, which took `seconds`, of `total`. The same step again is
+  /// ignored; a lower one is progress, and its count restarts. True: the run reached another step.
   bool progress(std::size_t process, Duration at, std::optional<std::uint64_t> step,
                 std::optional<double> seconds, std::optional<std::uint64_t> total = std::nullopt);
 
-  /// What is new. A stall is told once, and again only after new progress.
+  /// New findings. A stall is reported once, and again only after new progress.
   std::vector<Finding> look(Duration now);
 
   [[nodiscard]] Progress summary() const;
 
  private:
-  /// What is told with one total: training, an evaluation within it or after it.
+  /// Reports with the same total: training, or an evaluation within or after it.
   struct Bar {
     Reached reached;
     Duration first{};
@@ -75,11 +75,11 @@ class Watcher {
     bool watched = false;
     bool running = false;
     std::optional<std::uint64_t> step{};  ///< since it was started
-    std::optional<std::uint64_t> last{};  ///< the same, or of before its restart
+    std::optional<std::uint64_t> last{};  ///< the same, including before its restart
     Duration step_at{};
-    bool told = false;  ///< that it is behind, or mute
+    bool told = false;  ///< that it is behind or mute has been reported
     std::vector<Bar> bars{};
-    std::deque<double> seconds{};  ///< what its newest steps take by its own word
+    std::deque<double> seconds{};  ///< durations of its newest steps as it reports them
   };
 
   static void note_total(Process& process, Duration at, const Reached& reached);
@@ -90,12 +90,12 @@ class Watcher {
   plan::Watch watch_;
   std::vector<Process> processes_;
   Steps steps_;
-  std::optional<Duration> start_;     ///< of the first watched process that runs
+  std::optional<Duration> start_;     ///< start of the first watched process
   std::optional<Duration> progress_;  ///< the last
   bool stall_told_ = false;
 };
 
-/// A finding as a sentence. `names` of the processes.
+/// A finding as a sentence. `names` are those of the processes.
 std::string text_of(const Finding& finding, const std::vector<std::string>& names);
 
 }  // namespace nlaunch::watch

@@ -57,7 +57,7 @@ class Audit(CliTest):
         done = self.run_with(OTHER, roles)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stderr, rf"\nlearner\.0 \(pid \d+\): bound to libnccl 2\.99\.1 {OTHER}, as preloaded; "
-                                      rf"also mapped, and not bound: libnccl 2\.99\.1 {WHEEL}\n")
+                                      rf"also mapped but not bound: libnccl 2\.99\.1 {WHEEL}\n")
         self.assertRegex(done.stderr, rf"\nengine\.0 \(pid \d+\): bound to its own libnccl 2\.99\.1 {WHEEL}\n")
         self.assertEqual(self.audit()["findings"], [])
         self.assertEqual(self.libraries("learner.0"), {str(OTHER): "bound", str(WHEEL): "mapped"})

@@ -129,10 +129,10 @@ class Spec(CliTest):
         self.assertEqual((done.returncode, done.stdout), (0, plan))
 
     def test_a_variable_without_a_plan_is_named(self):
-        for value, why in (("", "it is not set"), ("eNq", "it is cut, or something else"), ("hello!", "it is cut, or something else")):
+        for value, why in (("", "it is not set"), ("eNq", "it is truncated or something else"), ("hello!", "it is truncated or something else")):
             done = self.nlaunch("run", "--plan", "env:NLAUNCH_PLAN", env={"NLAUNCH_PLAN": value} if value else {})
             self.assertEqual((done.returncode, done.stderr), (
-                65, f"error: the variable NLAUNCH_PLAN holds no plan: {why} [launch.plan]\n"))
+                65, f"error: the variable NLAUNCH_PLAN does not hold a plan: {why} [launch.plan]\n"))
 
     def test_nothing_of_the_environment_is_in_it(self):
         env = {"WANDB_API_KEY": "hush-hush", "NLAUNCH_TOKEN": "mums-the-word"}  # no base64 text has a hyphen
@@ -173,18 +173,15 @@ class Spec(CliTest):
         for beaker, said in (
                 ("{priority: hihg}", "$FOLDER/mine.yaml:4:20: error: 'beaker.priority' must be one of low, normal, high, urgent, immediate, "
                                      "found 'hihg' [config.choice]"),
-                ("{preemptible: true, min_runtime: 1h}", "$FOLDER/mine.yaml:4:23: error: Beaker takes no 'preemptible' together with "
-                                                         "'min_runtime' or 'auto_resume' [plan.beaker-value]"),
+                ("{preemptible: true, min_runtime: 1h}", "$FOLDER/mine.yaml:4:23: error: Beaker does not accept 'preemptible' together with 'min_runtime' or 'auto_resume' [plan.beaker-value]"),
                 ("{start_timeout: 49h}", "$FOLDER/mine.yaml:4:25: error: 'start_timeout' must be more than 0s and at most 2d, found "
                                          "2d1h [plan.beaker-value]"),
                 ("{shared_memory: 10}", "$FOLDER/mine.yaml:4:25: error: 'shared_memory': '10' has no unit: write 64MiB or 1GB "
                                         "[plan.beaker-value]"),
-                ("{datasets: {data: {beaker: x}}}", "$FOLDER/mine.yaml:4:21: error: 'data' of 'datasets' is a path in the container, "
-                                                    "and begins with / [plan.beaker-value]"),
+                ("{datasets: {data: {beaker: x}}}", "$FOLDER/mine.yaml:4:21: error: 'data' of 'datasets' must be a path in the container that starts with / [plan.beaker-value]"),
                 ("{datasets: {/Results/x: {weka: x}}}", "$FOLDER/mine.yaml:4:21: error: the mount '/Results/x' overlaps with 'result', "
                                                         "which is '/results' [plan.beaker-mount]"),
-                ("{datasets: {/data: {weka: x, beaker: y}}}", "$FOLDER/mine.yaml:4:28: error: 'beaker.datasets./data' must have one "
-                                                              "source, found beaker and weka [config.beaker-mount]"),
+                ("{datasets: {/data: {weka: x, beaker: y}}}", "$FOLDER/mine.yaml:4:28: error: 'beaker.datasets./data' must have exactly one source, found beaker and weka [config.beaker-mount]"),
                 ("{secrets: {HF: me}}", "$FOLDER/mine.yaml:4:20: error: the experiment has no secret 'HF' [plan.beaker-secret]"),
                 ("{imag: x}", "$FOLDER/mine.yaml:4:10: error: unknown key 'imag' in 'beaker' [config.unknown-key]")):
             with self.subTest(beaker):
@@ -194,18 +191,18 @@ class Spec(CliTest):
         site = self.folder / "site.yaml"
         site.write_text("version: 1\nname: bare\nscheduler: {kind: beaker}\nnode: {gpus: 8}\n")
         self.assertEqual(self.refused(self.experiment("{}"), "--site", site),
-                         "error: site 'bare' runs containers, and nobody names an image [plan.beaker-image]\n"
-                         "hint: `beaker: {image: USER/IMAGE}` in the experiment, or docker://TAG; or --set beaker.image=...\n")
+                         "error: site 'bare' runs containers, but no image is set [plan.beaker-image]\n"
+                         "hint: write `beaker: {image: USER/IMAGE}` (or docker://TAG) in the experiment, or --set beaker.image=...\n")
 
     def test_a_secret_in_the_environment_is_refused(self):
         said = self.refused("configs/grpo.yaml", "--site", "beaker-jupiter", "--env", "HF_TOKEN=hush-hush")
-        self.assertIn("HF_TOKEN of role 'learner' (--env HF_TOKEN) looks like a secret, and the plan of a job keeps none", said)
+        self.assertIn("HF_TOKEN of role 'learner' (--env HF_TOKEN) looks like a secret, and the plan of a job must not contain one", said)
         self.assertNotIn("hush", said)
 
     def test_a_plan_too_large_for_a_variable_is_refused(self):
         noise = base64.b64encode(os.urandom(120_000)).decode()
         said = self.refused("configs/quickstart.yaml", "--site", "beaker-jupiter", "--env", f"NOISE={noise[:120_000]}")
-        self.assertRegex(said, r"^error: the plan takes \d+ KiB of a variable, and 128 KiB is the most that one may hold: ")
+        self.assertRegex(said, r"^error: the plan takes \d+ KiB, but an environment variable can hold at most 128 KiB: ")
 
 
 class Everywhere(CliTest):
@@ -247,7 +244,7 @@ echo 'Experiment 01JXYZ submitted. See progress at https://beaker.org/ex/01JXYZ'
     def test_it_goes_through_beakers_own_program(self):
         done = self.run_on("beaker-jupiter", "--set", "beaker.workspace=ai2/ours", "--no-preflight", client=self.CLIENT)
         self.assertEqual((done.returncode, done.stdout, self.normal(done.stderr)), (
-            0, "", "grpo-olmo3-7b on beaker-jupiter: 2 learner · 6 engine\n"
+            0, "", "grpo-olmo3-7b on beaker-jupiter: 2 × learner · 6 × engine\n"
                    "Experiment 01JXYZ submitted. See progress at https://beaker.org/ex/01JXYZ\n"
                    f"the spec: $FOLDER/runs/grpo-olmo3-7b/{self.run_folder.name}/beaker.yaml\n"))
         spec = self.run_folder / "beaker.yaml"
@@ -261,7 +258,7 @@ echo 'Experiment 01JXYZ submitted. See progress at https://beaker.org/ex/01JXYZ'
         done = self.run_on("beaker-jupiter")
         spec = self.run_folder / "beaker.yaml"
         self.assertEqual((done.returncode, done.stderr), (
-            64, "nlaunch run: nothing was submitted: there is no beaker on PATH here. The spec is written; where there is one, type:\n"
+            64, "nlaunch run: nothing was submitted: beaker is not on PATH here. The spec is written; to submit it, run this where the program is available:\n"
                 f"  beaker experiment create {spec}\n"))
         self.assertTrue(spec.exists())
 
@@ -295,11 +292,11 @@ class InAJob(CliTest):
     def test_variables_that_contradict_each_other_are_an_error(self):
         done = self.start(REPLICA_RANK="2", REPLICA_COUNT="2")
         self.assertEqual((done.returncode, done.stderr), (
-            65, "error: BEAKER_REPLICA_RANK='2' and BEAKER_REPLICA_COUNT='2' are no replica [launch.replica]\n"))
+            65, "error: BEAKER_REPLICA_RANK='2' and BEAKER_REPLICA_COUNT='2' do not describe a replica [launch.replica]\n"))
 
     def test_another_number_of_replicas_than_nodes_is_refused(self):
         done = self.start(REPLICA_RANK="1", REPLICA_COUNT="2", LEADER_REPLICA_HOSTNAME="h")
-        self.assertEqual((done.returncode, done.stderr), (65, "nlaunch run: the plan has 1 node, and this task 2 replicas\n"))
+        self.assertEqual((done.returncode, done.stderr), (65, "nlaunch run: the plan has 1 node, but this task has 2 replicas\n"))
 
 
 if __name__ == "__main__":

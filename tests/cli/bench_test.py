@@ -60,7 +60,7 @@ class Bench(CliTest):
         done = self.bench(self.experiment, "--set", "bench.workloads.small.budget=1us", "--only", "small", "--repeats", "1")
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertIn("at most 1.0 µs: MISSED", done.stdout)
-        self.assertIn("with 1 repeat no interval is meaningful, and arms are not compared: --repeats 5 and more\n", done.stdout)
+        self.assertIn("with 1 repeat, intervals are not meaningful and arms are not compared: use --repeats 5 or more\n", done.stdout)
 
     def test_an_arm_that_never_works_is_named_with_its_cause(self):
         done = self.bench(self.experiment, "--vary", "GLOO_SOCKET_IFNAME=lo,nowhere0", "--only", "small", "--repeats", "1", "--json")
@@ -86,7 +86,7 @@ class Bench(CliTest):
     def test_a_drill_ends_by_its_deadline_and_tells_what_each_rank_showed(self):
         done = self.bench(self.experiment, "--drill", "missing-rank")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertRegex(done.stdout, r"(?s)missing-rank\n  does   .*  shows  rank 0: Gloo: .*Timed out.*; rank 1: took no part\n  end    ")
+        self.assertRegex(done.stdout, r"(?s)missing-rank\n  does   .*  shows  rank 0: Gloo: .*Timed out.*; rank 1: did not take part\n  end    ")
 
 
 if __name__ == "__main__":

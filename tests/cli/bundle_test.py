@@ -107,7 +107,7 @@ class Bundles(BundleTest):
         self.assertEqual([lines[number] for number in middle], [f"[nlaunch bundle: {row['cut_out']} bytes left out here]"])
         self.assertTrue(all(re.fullmatch(r"line \d+ of many, many words", line) for line in lines if not line.startswith("[")))
         self.assertLess(row["size"], (1 << 20) + 100)  # with the line between
-        self.assertIn("cut to head and tail: attempt-0/logs/learner.0.log", said.stderr)
+        self.assertIn("truncated to head and tail: attempt-0/logs/learner.0.log", said.stderr)
         files, manifest, _ = self.of("test", "--limit", "1GiB")
         self.assertEqual(files[row["path"]].count(b"\n"), 2_000_000)
 
@@ -126,14 +126,14 @@ class Bundles(BundleTest):
                 self.assertNotIn(secret, said.stdout + said.stderr)
         rows = {(row["path"], row["what"]): row for row in manifest["secrets_masked"]}
         log = "attempt-0/logs/learner.0.log"
-        self.assertEqual(rows[log, "a token of Hugging Face"]["lines"], [2])
+        self.assertEqual(rows[log, "a Hugging Face token"]["lines"], [2])
         for what in ("WANDB_API_KEY", "DB_PASSWORD", "a password in a URL"):
             self.assertIn((log, what), rows)
         self.assertIn(("attempt-0/nccl/said.txt", "MY_API_TOKEN"), rows)
-        self.assertIn({"path": "attempt-0/nccl/dump.pickle", "why": "binary, and holds what looks like a secret (a token of Hugging Face)"},
+        self.assertIn({"path": "attempt-0/nccl/dump.pickle", "why": "binary, and contains what looks like a secret (a Hugging Face token)"},
                       manifest["left_out"])
-        self.assertIn(f"masked: {log}:2: a token of Hugging Face\n", said.stderr)
-        self.assertIn("left out: attempt-0/nccl/dump.pickle: binary, and holds what looks like a secret", said.stderr)
+        self.assertIn(f"masked: {log}:2: a Hugging Face token\n", said.stderr)
+        self.assertIn("left out: attempt-0/nccl/dump.pickle: binary, and contains what looks like a secret", said.stderr)
 
     def test_redact_takes_out_who_and_where(self):
         host = socket.gethostname()
@@ -151,10 +151,10 @@ class Bundles(BundleTest):
         self.assertRegex(log, r"^user-1 at node-1 in /home-1 and ip-1\nip-1 127.0.0.1\n$")
         self.assertIn("attempt-0/bound.node-1.json", files)
         json.loads(files["attempt-0/bound.node-1.json"])
-        self.assertIn({"path": "attempt-0/evidence/20260131T120000Z/node-1/blob.bin", "why": "binary, and holds names"}, manifest["left_out"])
+        self.assertIn({"path": "attempt-0/evidence/20260131T120000Z/node-1/blob.bin", "why": "binary, and contains names"}, manifest["left_out"])
         counted = {row["kind"]: row for row in manifest["names_taken_out"]}
         self.assertEqual((counted["host names"]["names"], counted["user names"]["names"], counted["addresses"]["names"]), (1, 1, 1))
-        self.assertIn("taken out: 1 host names", said.stderr)
+        self.assertIn("redacted: 1 host names", said.stderr)
 
     def test_what_is_no_file_is_left_out_with_its_reason(self):
         done, run = self.finished()
@@ -174,9 +174,9 @@ class Bundles(BundleTest):
         self.assertEqual(why, {
             "attempt-0/logs/pipe.log": "a FIFO",
             "attempt-0/logs/socket.log": "a socket",
-            "checkpoint.pt": "a file of the run's programs (2.0 MiB), of which those up to 1.0 MiB are taken along",
-            "elsewhere": "a link, which is not followed",
-            "link.log": "a link, which is not followed",
+            "checkpoint.pt": "a file of the run's programs (2.0 MiB); only those up to 1.0 MiB are included",
+            "elsewhere": "a symlink, which is not followed",
+            "link.log": "a symlink, which is not followed",
         })
         self.assertEqual(files["notes"], b"small\n")
         for path in why:
@@ -235,7 +235,7 @@ class Bundles(BundleTest):
         with (self.run_folder / "events.jsonl").open("a") as events:
             events.write('{"mono_ms":1,"time":"2026')  # half a line
         files, _, _ = self.of("test")
-        self.assertIn("How it ended  ended without a word: nlaunch itself was killed\n", files["README.txt"].decode())
+        self.assertIn("How it ended  died without writing a summary (nlaunch was killed)\n", files["README.txt"].decode())
         self.assertTrue(files["events.jsonl"].endswith(b'"2026'))
         self.assertNotIn("summary.json", files)
 
@@ -266,10 +266,10 @@ class Bundles(BundleTest):
         self.bundle("test", "-o", out)
         self.unpack(out)
         self.assertFalse((run.parent / f"test-{run.name}.tar.zst").exists())
-        for arguments, code, message in ((("-o", self.folder), 64, "is a folder: -o names the file"),
+        for arguments, code, message in ((("-o", self.folder), 64, "is a directory: -o expects a file"),
                                          (("-o", self.folder / "no" / "x"), 70, "No such file or directory"),
                                          (("--limit", "9"), 64, "--limit 9: "),
-                                         (("--limit", "1kB"), 64, "--limit 1kB: at least 4kB")):
+                                         (("--limit", "1kB"), 64, "--limit 1kB: must be at least 4kB")):
             with self.subTest(arguments):
                 done = self.nlaunch("bundle", "test", "--runs-dir", self.folder / "runs", *arguments)
                 self.assertEqual((done.returncode, message in done.stderr), (code, True), done.stderr)

@@ -68,7 +68,7 @@ class Checkpoints(CliTest):
             time.sleep(0.01)
 
     def newest(self, step, after):
-        left = "" if after == 0 else "; the step after it is in none" if after == 1 else f"; the {after} steps after it are in none"
+        left = "" if after == 0 else "; the step after it is not saved" if after == 1 else f"; the {after} steps after it are not saved"
         return f"the newest complete checkpoint is {self.folder}/ckpt/checkpoint-{step} (step {step}){left}\n"
 
     def test_who_stops_a_run_waits_for_the_one_that_is_being_written(self):
@@ -77,7 +77,7 @@ class Checkpoints(CliTest):
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=20)
         self.assertEqual(process.returncode, 130, err)
-        self.assertIn("nlaunch: waiting for the checkpoint checkpoint-5, which is being written, up to 2m; Ctrl-C again does not wait\n", out)
+        self.assertIn("nlaunch: waiting up to 2m for checkpoint checkpoint-5, which is being written; press Ctrl-C again to skip the wait\n", out)
         self.assertTrue((self.folder / "ckpt" / "checkpoint-5" / "trainer_state.json").exists())
         last = int(self.log().split()[-1])
         self.assertIn(self.newest(5, last - 5), err)
@@ -92,7 +92,7 @@ class Checkpoints(CliTest):
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=20)
         self.assertEqual(process.returncode, 130, err)
-        self.assertIn("no complete checkpoint is there\n", err)
+        self.assertIn("no complete checkpoint was found\n", err)
 
     def test_what_comes_after_a_failure_begins_with_the_newest(self):
         process = self.start(takes=0, fail_at=12)
@@ -100,7 +100,7 @@ class Checkpoints(CliTest):
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=20)
         self.assertIn(self.newest(10, 2), err)
-        self.assertIn(f"going on from the checkpoint {self.folder}/ckpt/checkpoint-10\n", err)
+        self.assertIn(f"resuming from checkpoint {self.folder}/ckpt/checkpoint-10\n", err)
         self.assertEqual(self.log(0).splitlines()[0], "from 0")
         self.assertEqual(self.log(1).splitlines()[:2], ["from 10", "step 11"])
 

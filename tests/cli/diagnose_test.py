@@ -38,16 +38,16 @@ class Diagnose(CliTest):
         self.assertRegex(done.stdout, r"""\Ajob\.log:2: error: a disk is full \[disk-full\]
   2 \| \[rank3\]: OSError: \[Errno 28\] No space left on device
 culprit: rank 3
-fix: free space or another folder: .*
-sure\? sure \(errno 28, ENOSPC\)
-read: 1 file, 2 lines, 58 bytes; \d+ signatures looked for, \d analyses made
+fix: free some space or use another directory: .*
+confidence: sure \(errno 28, ENOSPC\)
+read: 1 file, 2 lines, 58 bytes; \d+ signatures checked, \d analyses run
 \Z""")
 
     def test_nothing_wrong_says_what_was_looked_at(self):
         self.write("job.log", "step 1\nstep 2\n")
         done = self.diagnose("job.log")
         self.assertEqual(done.returncode, 0)
-        self.assertRegex(done.stdout, r"\Anothing wrong found\nread: 1 file, 2 lines, 14 bytes; \d+ signatures looked for, \d analyses made\n\Z")
+        self.assertRegex(done.stdout, r"\Ano problems found\nread: 1 file, 2 lines, 14 bytes; \d+ signatures checked, \d analyses run\n\Z")
 
     def test_json(self):
         self.write("job.log", "[rank3]: " + FULL + "srun: error: n7: task 3: Exited with exit code 1\n")
@@ -135,8 +135,8 @@ read: 1 file, 2 lines, 58 bytes; \d+ signatures looked for, \d analyses made
     def test_a_summary_that_is_damaged_is_named_and_the_logs_are_judged(self):
         self.write("run/attempt-0/logs/learner.0.log", "[rank0]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has\n")
         self.write("run/plan.json", "{}")
-        for text, problem in (("{", "it is no JSON"), ("[]", "it is no JSON object"),
-                              ('{"processes": [{"name": 7}]}', "'processes[0].name' must be a text, found: number")):
+        for text, problem in (("{", "it is not JSON"), ("[]", "it is not a JSON object"),
+                              ('{"processes": [{"name": 7}]}', "'processes[0].name' must be a string, found: number")):
             self.write("run/summary.json", text)
             done = self.diagnose("run")
             self.assertEqual((done.returncode, done.stderr), (65, f"error: run/summary.json: {problem} [run.damaged]\n"))
@@ -145,7 +145,7 @@ read: 1 file, 2 lines, 58 bytes; \d+ signatures looked for, \d analyses made
     def test_usage(self):
         done = self.diagnose()
         self.assertEqual((done.returncode, done.stdout), (64, ""))
-        self.assertEqual(done.stderr, "nlaunch diagnose: what? Logs, folders or archives, a run of nlaunch, or - for standard input\n")
+        self.assertEqual(done.stderr, "nlaunch diagnose: missing PATH: logs, directories, archives, a run of nlaunch, or - for standard input\n")
         done = self.diagnose("missing.log")
         self.assertEqual((done.returncode, done.stdout), (65, ""))
         self.assertIn("cannot read missing.log: No such file or directory", done.stderr)
@@ -206,7 +206,7 @@ read: 1 file, 2 lines, 58 bytes; \d+ signatures looked for, \d analyses made
         writer.join()
         self.assertLess(time.monotonic() - began, 10)
         self.assertEqual((done.returncode, said["findings"][0]["class"]), (1, "disk-full"))
-        self.assertEqual(said["read"]["files"][0]["remark"], "no end within 1 s")
+        self.assertEqual(said["read"]["files"][0]["remark"], "no end of input within 1 s")
 
     def test_ctrl_c_ends_the_reading_and_not_the_diagnosis(self):
         process = subprocess.Popen([NLAUNCH, "diagnose", "--json", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=self.env)
@@ -226,7 +226,7 @@ read: 1 file, 2 lines, 58 bytes; \d+ signatures looked for, \d analyses made
         self.write("job.log.gz", packed[:len(packed) // 2])
         done, said = self.findings("job.log.gz")
         self.assertEqual(said["findings"][0]["class"], "disk-full")
-        self.assertEqual(said["read"]["files"][0]["remark"], "truncated gzip: what stands before was read")
+        self.assertEqual(said["read"]["files"][0]["remark"], "truncated gzip: the part before that was read")
 
     def test_a_broken_archive_is_judged_as_far_as_it_goes(self):
         buffer = io.BytesIO()
@@ -238,7 +238,7 @@ read: 1 file, 2 lines, 58 bytes; \d+ signatures looked for, \d analyses made
         self.write("all.tar", buffer.getvalue()[:1300])
         done = self.diagnose("all.tar")
         self.assertEqual(done.returncode, 1)
-        self.assertIn("all.tar: truncated archive: what stands before was read", done.stderr)
+        self.assertIn("all.tar: truncated archive: the part before that was read", done.stderr)
 
     def test_binary_and_broken_text(self):
         self.write("core", os.urandom(3_000_000))
@@ -290,7 +290,7 @@ read: 1 file, 2 lines, 58 bytes; \d+ signatures looked for, \d analyses made
 """)
         self.assertEqual(done.returncode, 3)
         self.assertRegex(done.stderr, r"logs/learner\.1\.log:1: error: a disk is full \[disk-full\]\n.*\nculprit: learner\.1\nfix: ")
-        self.assertIn(f"nlaunch diagnose {self.run_folder} says more\n", done.stderr)
+        self.assertIn(f"for details: nlaunch diagnose {self.run_folder}\n", done.stderr)
         said = json.loads((self.run_folder / "attempt-0/diagnosis.json").read_text())
         self.assertEqual(said["findings"][0]["class"], "disk-full")
         done, said = self.findings(self.run_folder)

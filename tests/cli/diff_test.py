@@ -33,7 +33,7 @@ class Diff(CliTest):
         a, b = self.run_once(), self.run_once()
         done = self.diff(a.name, b.name)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertIn("nothing differs but what was measured\n", done.stdout)
+        self.assertIn("nothing differs except measurements\n", done.stdout)
         self.assertRegex(done.stdout, r"(?m)^the same: .*environment \(\d+\), plan \(\d+\)")
 
     def test_an_environment_of_another_kind_is_the_difference(self):
@@ -80,7 +80,7 @@ class Diff(CliTest):
         done = self.diff(a, a)
         self.assertEqual((done.returncode, done.stdout), (65, ""))
         self.assertEqual(done.stderr,
-                         f"error: {a}/lock.json: it is no JSON [run.damaged]\n\n"
+                         f"error: {a}/lock.json: it is not JSON [run.damaged]\n\n"
                          f"error: {a}/summary.json: 'processes[1].end.code' must be a whole number, found: string [run.damaged]\n\n2 errors\n")
 
     def test_a_run_that_was_never_bound_is_compared_as_planned(self):

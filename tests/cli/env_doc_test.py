@@ -9,7 +9,7 @@ CROSS_NIC = """\
 NCCL_CROSS_NIC: Whether a ring or tree may use different NICs on different nodes: 0 never (rails), 1 yes, 2 where that is \
 faster.
 read by   NCCL
-releases  since 2.5.6; 2.30.7 is the newest known
+releases  since 2.5.6; newest known: 2.30.7
 value     one of 0, 1, 2
 default   2
 source    src/graph/search.cc@2.30.7
@@ -17,19 +17,19 @@ source    src/graph/search.cc@2.30.7
 
 MATCH_MODE = """\
 FI_CXI_RX_MATCH_MODE: Who matches messages with receives: the NIC, the CPU, or the NIC until it has no room; any other \
-word is taken for hardware.
+word is treated as hardware.
 read by   libfabric
-releases  all; 2.6.0 is the newest known
-value     one of hardware, software, hybrid, in this case
+releases  all; newest known: 2.6.0
+value     one of hardware, software, hybrid (case-sensitive)
 default   hardware
 source    prov/cxi/src/cxip_info.c@2.6.0
 """
 
 CUMEM = """\
-NCCL_CUMEM_ENABLE: Whether GPU memory is made with the cuMem calls: 0 no, 1 yes, -2 where the driver can; it has to be the \
+NCCL_CUMEM_ENABLE: Whether GPU memory is allocated with the cuMem calls: 0 no, 1 yes, -2 where the driver can; it must be the \
 same on all ranks of a communicator.
 read by   NCCL
-releases  since 2.18.1; 2.30.7 is the newest known
+releases  since 2.18.1; newest known: 2.30.7
 value     one of -2, 0, 1
 default   -2
 defaults  0 (2.18.1), -2 (2.19.1)
@@ -37,7 +37,7 @@ source    src/misc/cudawrap.cc@2.30.7
 """
 
 TWO_READERS = """\
-CUDA_LAUNCH_BLOCKING: 1 makes every launch wait for its end, which shows where an error is and hides races.
+CUDA_LAUNCH_BLOCKING: 1 makes every launch wait for completion, which shows where an error is and hides races.
 read by  CUDA
 value    0 or 1
 default  0
@@ -45,7 +45,7 @@ source   docs.nvidia.com/cuda/cuda-programming-guide, environment variables
 
 CUDA_LAUNCH_BLOCKING: Read to know whether CUDA launches block: with 1 NCCL does not overlap what it would otherwise overlap.
 read by   NCCL
-releases  since 2.17.1; 2.30.7 is the newest known
+releases  since 2.17.1; newest known: 2.30.7
 value     0 or 1
 source    src/misc/cudawrap.cc@2.30.7
 """
@@ -66,7 +66,7 @@ class EnvDoc(CliTest):
         self.says(["--doc", "NCCL_TREE_THRESHOLD"], 0, """\
 NCCL_TREE_THRESHOLD: Bytes up to which trees were used; the tuning model decides now.
 read by   NCCL
-releases  2.4.2 to 2.4.8, no longer
+releases  2.4.2 to 2.4.8 (removed)
 value     a number
 default   -2
 instead   NCCL_ALGO
@@ -80,8 +80,8 @@ instead: NCCL_P2P_DISABLE, or NCCL_P2P_LEVEL
 source: the sources of NCCL 2.3.5 to 2.30.7 do not have the name
 """)
         self.says(["--doc", "NCCL_DEBGU"], 65, "",
-                  "nlaunch env: nothing is known of NCCL_DEBGU, and no NCCL up to 2.30.7 reads it: did you mean NCCL_DEBUG?\n")
-        self.says(["--doc", "MY_OWN\x1b"], 65, "", "nlaunch env: nothing is known of MY_OWN\\x1b\n")
+                  "nlaunch env: unknown variable NCCL_DEBGU; no NCCL up to 2.30.7 reads it: did you mean NCCL_DEBUG?\n")
+        self.says(["--doc", "MY_OWN\x1b"], 65, "", "nlaunch env: unknown variable MY_OWN\\x1b\n")
 
     def test_json_of_a_variable(self):
         result = self.nlaunch("env", "--doc", "NCCL_LAUNCH_MODE", "--json")
@@ -103,11 +103,11 @@ source: the sources of NCCL 2.3.5 to 2.30.7 do not have the name
 variable             read by  releases     meaning
 NCCL_NVB_DISABLE     NCCL     since 2.9.9  1 keeps data from going over NVLink through a third GPU.
 NCCL_NVB_PRECONNECT  NCCL     since 2.9.9  1 connects GPUs that reach each other through a third one when the communicator \
-is made.
+is created.
 """)
         self.says(["--list", "NCCL_R?NGS"], 0, """\
-variable    read by  releases                meaning
-NCCL_RINGS  NCCL     up to 2.4.8, no longer  Rings to use, as lists of ranks; a graph file took its place.
+variable    read by  releases               meaning
+NCCL_RINGS  NCCL     up to 2.4.8 (removed)  Rings to use, as lists of ranks; replaced by a graph file.
 """)
         self.says(["--list", "no such thing"], 65, "", "nlaunch env: no known variable matches 'no such thing'\n")
 
@@ -121,14 +121,14 @@ NCCL_RINGS  NCCL     up to 2.4.8, no longer  Rings to use, as lists of ranks; a 
 
     def test_what_is_missing_and_what_is_too_much(self):
         for arguments, said in (
-                ([], "EXPERIMENT (or --doc NAME, --list for what is known of variables) is required"),
-                (["--role", "learner"], "EXPERIMENT (or --doc NAME, --list for what is known of variables) is required"),
+                ([], "EXPERIMENT (or --doc NAME, --list for known variables) is required"),
+                (["--role", "learner"], "EXPERIMENT (or --doc NAME, --list for known variables) is required"),
                 (["configs/grpo.yaml"], "--role is required"),
                 (["--doc", "NCCL_DEBUG", "--role", "learner"], "--doc excludes --role"),
                 (["--list", "--explain", "NCCL_DEBUG"], "--list excludes --explain"),
                 (["--doc", "NCCL_DEBUG", "--list"], "--doc excludes --list")):
             with self.subTest(arguments):
-                self.says(arguments, 64, "", f"nlaunch env: {said}\nnlaunch env --help says what it takes\n")
+                self.says(arguments, 64, "", f"nlaunch env: {said}\nsee nlaunch env --help\n")
 
 
 if __name__ == "__main__":

@@ -60,14 +60,14 @@ class Flux(CliTest):
 
     def test_what_flux_cannot_be_told_is_refused(self):
         for scheduler, words in (
-                ("{kind: flux, directives: {nodes: 3}}", "error: 'nodes' is set by nlaunch and cannot be given here [plan.flux-owned]"),
-                ("{kind: flux, directives: {env: X}}", "error: 'env' is set by nlaunch and cannot be given here [plan.flux-owned]"),
-                ("{kind: flux, directives: {-q: batch}}", "error: '-q' is no option of flux batch [plan.flux-option]"),
-                ("{kind: flux, directives: {queue: true}}", "error: 'queue' needs a value, and `true` would make it a flag [plan.flux-value]"),
-                ("""{kind: flux, directives: {queue: "it's"}}""", "error: 'it's' cannot stand in a #flux: line [plan.flux-value]"),
-                ("{kind: flux, srun: [--exclusive]}", "error: 'scheduler.srun' is for Slurm, and the scheduler is flux [plan.flux-key]"),
-                ("{kind: flux, template: x.sh}", "error: 'scheduler.template' is for Slurm, and the scheduler is flux [plan.flux-key]"),
-                ("{kind: flux, bad_nodes: {file: bad.tsv}}", "error: 'scheduler.bad_nodes' is for Slurm, and the scheduler is flux [plan.flux-key]")):
+                ("{kind: flux, directives: {nodes: 3}}", "error: 'nodes' is set by nlaunch and cannot be set here [plan.flux-owned]"),
+                ("{kind: flux, directives: {env: X}}", "error: 'env' is set by nlaunch and cannot be set here [plan.flux-owned]"),
+                ("{kind: flux, directives: {-q: batch}}", "error: '-q' is not an option of flux batch [plan.flux-option]"),
+                ("{kind: flux, directives: {queue: true}}", "error: 'queue' needs a value; `true` would make it a flag [plan.flux-value]"),
+                ("""{kind: flux, directives: {queue: "it's"}}""", "error: 'it's' is not allowed in a #flux: line [plan.flux-value]"),
+                ("{kind: flux, srun: [--exclusive]}", "error: 'scheduler.srun' is for Slurm, but the scheduler is flux [plan.flux-key]"),
+                ("{kind: flux, template: x.sh}", "error: 'scheduler.template' is for Slurm, but the scheduler is flux [plan.flux-key]"),
+                ("{kind: flux, bad_nodes: {file: bad.tsv}}", "error: 'scheduler.bad_nodes' is for Slurm, but the scheduler is flux [plan.flux-key]")):
             with self.subTest(scheduler):
                 done = self.nlaunch("render", "configs/quickstart.yaml", "--site", self.site(scheduler), "--runs-dir", self.folder / "runs")
                 self.assertEqual(done.returncode, 65, done.stderr)
@@ -77,14 +77,14 @@ class Flux(CliTest):
     def test_walltime_and_spares_are_refused(self):
         done = self.run_flux(self.experiment("true", "walltime: {then: chain}"))
         self.assertEqual(done.returncode, 65)
-        self.assertIn("error: `walltime` has no meaning under Flux, whose jobs are neither requeued nor chained [plan.walltime]\n", done.stderr)
+        self.assertIn("error: `walltime` has no effect under Flux, whose jobs are neither requeued nor chained [plan.walltime]\n", done.stderr)
         done = self.run_flux(self.experiment("true"), "--spares", 1)
-        self.assertIn("--spares 1: site 'tuolumne' has no scheduler that would give more nodes", done.stderr)
+        self.assertIn("--spares 1: site 'tuolumne' has no scheduler that could allocate spare nodes", done.stderr)
         self.assertEqual(self.called, [])
 
     def test_an_unknown_directive_has_a_warning(self):
         done = self.nlaunch("sites", "check", self.site("{kind: flux, directives: {qeue: batch}}"))
-        self.assertIn("flux batch is not known to have --qeue [plan.flux-unknown]", done.stdout + done.stderr)
+        self.assertIn("flux batch has no known option --qeue [plan.flux-unknown]", done.stdout + done.stderr)
         self.assertIn("did you mean queue?", done.stdout + done.stderr)
 
     def test_a_job_is_submitted_followed_and_its_exit_code_is_the_run_s(self):
@@ -104,17 +104,17 @@ class Flux(CliTest):
     def test_in_an_instance_that_is_too_small_a_job_of_its_own_is_submitted(self):
         env = {"FLUX_URI": "local:///x", "FLUX_ENCLOSING_ID": "ƒa", "FLUX_STAND_IN_HOSTS": "flux0"}
         done = self.run_flux(self.experiment("true"), "--here", env=env)
-        self.assertEqual((done.returncode, done.stderr), (65, "nlaunch run: job ƒa has 1 node, and the plan uses 2\n"))
+        self.assertEqual((done.returncode, done.stderr), (65, "nlaunch run: job ƒa has 1 node, but the plan uses 2\n"))
         done = self.run_flux(self.experiment("true"), "--detach", env=env)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("nlaunch run: job ƒa has 1 node, and the plan uses 2; submitting a job of its own\n", done.stderr)
+        self.assertIn("nlaunch run: job ƒa has 1 node, but the plan uses 2; submitting a separate job\n", done.stderr)
 
     def test_a_job_that_waits_is_taken_out_of_the_queue(self):
         done = self.run_flux(self.experiment("true"), "--detach", scheduler="{kind: flux, directives: {queue: hold}}")
         self.assertEqual(done.returncode, 0, done.stderr)
         stopped = self.nlaunch("stop", "test", "--runs-dir", self.folder / "runs")
         self.assertEqual(stopped.returncode, 0, stopped.stderr)
-        self.assertRegex(stopped.stdout, r"^job ƒ1 of run \S+ is taken out of the queue\n$")
+        self.assertRegex(stopped.stdout, r"^job ƒ1 of run \S+ was removed from the queue\n$")
         self.assertEqual(self.called[-1], "cancel 'ƒ1'")
 
     def test_without_flux_it_says_so(self):
@@ -125,9 +125,9 @@ class Flux(CliTest):
     def test_checks_are_made_in_an_instance(self):
         done = self.nlaunch("preflight", self.experiment("true"), "--site", self.site(), "--runs-dir", self.folder / "runs")
         self.assertEqual((done.returncode, done.stderr), (64,
-            "nlaunch preflight: site 'tuolumne' is reached through Flux, and this is no allocation: flux alloc -N 2 nlaunch preflight ... checks "
-            "nodes; nlaunch run checks those of its job before it starts anything there; nlaunch preflight --site tuolumne (without the experiment) "
-            "checks this machine\n"))
+            "nlaunch preflight: site 'tuolumne' is reached through Flux, and this is not an allocation: to check nodes, use flux alloc -N 2 nlaunch "
+            "preflight ...; nlaunch run checks the nodes of its job before it starts anything there; nlaunch preflight --site tuolumne "
+            "(without the experiment) checks this machine\n"))
 
 
 if __name__ == "__main__":

@@ -42,18 +42,17 @@ class Follow(CliTest):
     def test_the_summary_of_the_run_is_enough(self):
         done = self.follow(lambda run: (run / "summary.json").write_text('{"exit_code": 3}'))
         self.assertEqual(done.returncode, 3, done.stderr)
-        self.assertIn("Unable to contact slurm controller; asking again\n", done.stderr)
+        self.assertIn("Unable to contact slurm controller; retrying\n", done.stderr)
 
     def test_without_slurm_and_folder_nothing_is_waited_for(self):
         done = self.follow(shutil.rmtree)
         self.assertEqual(done.returncode, 70, done.stderr)
-        self.assertRegex(done.stderr, r"nlaunch: Slurm does not say how job 17 is, and \S+/runs/quickstart/\S+ is gone; its log: not known\n")
+        self.assertRegex(done.stderr, r"nlaunch: Slurm does not report the state of job 17, and \S+/runs/quickstart/\S+ no longer exists; its log: unknown\n")
 
     def test_a_site_without_a_scheduler_cannot_be_detached_from(self):
         for option in ("--detach", "--submit"):
             done = self.nlaunch("run", "configs/quickstart.yaml", "--site", "local", option)
-            self.assertEqual((done.returncode, done.stderr), (64, "nlaunch run: site 'local' has no scheduler to submit to: "
-                                                              f"{option} is for those that have one\n"))
+            self.assertEqual((done.returncode, done.stderr), (64, f"nlaunch run: site 'local' has no scheduler to submit to, which {option} requires\n"))
 
 
 if __name__ == "__main__":

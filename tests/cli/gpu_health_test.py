@@ -8,9 +8,8 @@ import unittest
 from harness import BUILD, NLAUNCH, CliTest
 
 FAKES = BUILD / "lib" / "fake-nvml"
-RESET = ("reset the GPU while nobody uses it (nvidia-smi --gpu-reset), or reboot the node; if it comes back, have the GPU "
-         "replaced")
-FABRIC = "see why: systemctl status nvidia-fabricmanager (on NVL72 machines nvidia-imex, too)"
+RESET = ("reset the GPU while it is idle (nvidia-smi --gpu-reset), or reboot the node; if the fault returns, have the GPU replaced")
+FABRIC = "check systemctl status nvidia-fabricmanager (on NVL72 machines also nvidia-imex)"
 
 
 def gpu(number):
@@ -41,10 +40,10 @@ class GpuHealth(CliTest):
         rows, _ = self.check("well")
         self.assertEqual([row for row in rows if row[0] != "gpus"], [
             ("gpu-health", "pass", "4 GPUs",
-             "no uncorrected ECC error, no row to be remapped, no recovery asked for, no slowdown"),
+             "no uncorrected ECC error, no row to remap, no recovery requested, no slowdown"),
             ("nvlink", "pass", "4 GPUs", "18 of 18 links up on each, NVSwitch fabric ready"),
             ("gpu-mode", "pass", "4 GPUs", "driver 570.158.01, PCIe x16"),
-            ("gpu-processes", "pass", "4 GPUs", "nobody uses them")])
+            ("gpu-processes", "pass", "4 GPUs", "not in use")])
         self.assertEqual([row[1] for row in rows if row[0] == "gpus"], ["pass"] * 4)
 
     def test_each_fault_is_named_with_its_gpu(self):
@@ -52,29 +51,28 @@ class GpuHealth(CliTest):
         command = subprocess.run(["ps", "-o", "args=", "-p", str(os.getpid())], capture_output=True, text=True, check=True).stdout
         holder = rows[-2][3]
         self.assertEqual([row for row in rows if row[0] != "gpus" and row[3] != holder], [
-            ("gpu-health", "fail", gpu(0), "more uncorrected errors in its SRAM than NVIDIA accepts"),
+            ("gpu-health", "fail", gpu(0), "more uncorrected SRAM errors than NVIDIA accepts"),
             ("gpu-health", "fail", gpu(1), "2 uncorrected ECC errors since the driver was loaded"),
-            ("gpu-health", "fail", gpu(1), "bad rows of its memory wait to be remapped"),
-            ("gpu-health", "warn", gpu(2), "its hardware slows it down: it is too hot"),
+            ("gpu-health", "fail", gpu(1), "faulty memory rows are waiting to be remapped"),
+            ("gpu-health", "warn", gpu(2), "slowed down by its hardware: it is too hot"),
             ("nvlink", "warn", gpu(0), "NVSwitch fabric: its bandwidth is degraded"),
             ("nvlink", "fail", gpu(2), "17 of 18 links up: link 5 down"),
             ("nvlink", "warn", gpu(3), "its links had to be brought up again 1 time since the driver was loaded"),
-            ("gpu-mode", "fail", gpu(0), "MIG mode is on: programs see slices of it, which NCCL cannot join"),
-            ("gpu-mode", "warn", gpu(3), "its compute mode lets one process use it at a time (exclusive): a second one, as of a "
-                                         "server with helpers, fails"),
+            ("gpu-mode", "fail", gpu(0), "MIG mode is on: programs see slices of it, which NCCL cannot use together"),
+            ("gpu-mode", "warn", gpu(3), "its compute mode allows one process at a time (exclusive): a second one, such as a helper of a server, fails"),
             ("gpu-mode", "warn", gpu(3), "PCIe x8"),
-            ("gpu-processes", "warn", gpu(3), "9.0 GiB of 80.0 GiB are in use, by no process that NVML shows")])
+            ("gpu-processes", "warn", gpu(3), "9.0 GiB of 80.0 GiB are in use, but NVML lists no process")])
         if "not visible here" not in holder:  # this machine is no container
             self.assertTrue(holder.startswith(f"held by pid {os.getpid()} ({command[:20]}"), holder)
             self.assertTrue(holder.endswith("38.0 GiB)"), holder)
-            self.assertEqual(self.fixes("gpu-processes")[0], (f"end what is yours: kill {os.getpid()}", "user"))
+            self.assertEqual(self.fixes("gpu-processes")[0], (f"stop your own processes: kill {os.getpid()}", "user"))
         self.assertIn((RESET, "admin"), self.fixes("gpu-health"))
         self.assertIn((FABRIC, "admin"), self.fixes("nvlink"))
         self.assertEqual(self.report["verdict"], "fail")
 
     def test_a_gpu_that_is_lost_fails(self):
         rows, _ = self.check("lost")
-        self.assertIn(("gpu-health", "fail", "GPU 3 of NVML", "GPU is lost"), rows)
+        self.assertIn(("gpu-health", "fail", "NVML GPU 3", "GPU is lost"), rows)
 
     def test_an_old_driver_is_no_fault(self):
         rows, _ = self.check("well", age="old")
@@ -82,7 +80,7 @@ class GpuHealth(CliTest):
             ("gpu-health", "pass", "4 GPUs"), ("nvlink", "pass", "4 GPUs"), ("gpu-processes", "pass", "4 GPUs")])
         rows, _ = self.check("sick", age="old")
         self.assertIn(("nvlink", "fail", gpu(2), "17 of 18 links up: link 5 down"), rows)
-        self.assertIn(("gpu-health", "warn", gpu(2), "its hardware slows it down: it is too hot"), rows)
+        self.assertIn(("gpu-health", "warn", gpu(2), "slowed down by its hardware: it is too hot"), rows)
 
     def test_a_driver_that_hangs_is_unknown_and_the_rest_is_checked(self):
         rows, took = self.check("hangs")

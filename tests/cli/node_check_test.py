@@ -12,7 +12,7 @@ import unittest
 
 from harness import NLAUNCH, CliTest
 
-FAILS = "fail limits open files: 200 (expected 4096 and more)"
+FAILS = "fail limits open files: 200 (expected at least 4096)"
 NAME = os.uname().nodename.split(".")[0]
 
 
@@ -45,7 +45,7 @@ class NodeCheck(CliTest):
         done = self.check("--site", "local")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertIn("pass  limits", done.stdout)
-        self.assertRegex(done.stdout, r"\npreflight pass: level quick in \d\.\d s \(\d+ passed, \d+ skip\)\n$")
+        self.assertRegex(done.stdout, r"\npreflight pass: level quick in \d\.\d s \(\d+ passed, \d+ skipped\)\n$")
 
     def test_a_program_gets_json(self):
         done = self.check("--site", "local", "--json", preexec_fn=few_files)
@@ -97,7 +97,7 @@ class NodeCheck(CliTest):
         facts = json.dumps({"hostname": "nid7", "arch": "x86_64", "nvml_error": "", "gpus": gpus})
         (folder / "nlaunch-probe").write_text(f"#!/bin/bash\necho '{facts}'\n")
         (folder / "nlaunch-probe").chmod(0o755)
-        given = "CUDA_VISIBLE_DEVICES=0,3 was given to nlaunch, and '3' is no GPU of this machine, which has 3 GPUs"
+        given = "CUDA_VISIBLE_DEVICES=0,3 is set, but '3' is not a GPU of this machine, which has 3 GPUs"
         for text, variables, said in (
                 ("node: {gpus: 4}\n", {}, "fail gpus number: 3 GPUs (expected 4, as the profile says)"),
                 ("", {"CUDA_VISIBLE_DEVICES": "0,3"}, f"fail gpus CUDA_VISIBLE_DEVICES: {given} (expected GPUs of this machine)")):
@@ -120,7 +120,7 @@ class NodeCheck(CliTest):
                 (("--node", "--prolog", "--json"), "--json excludes --prolog"),
                 (("--node", "--prolog", "--strict"), "--strict excludes --prolog"),
                 (("--node", "--timeout", "5"), "5"), (("--node", "--timeout", "2s"), "at least 5s"),
-                (("--node", "experiment.yaml"), "--node checks the machine, whatever is to run there: leave the experiment out")):
+                (("--node", "experiment.yaml"), "--node checks the machine, whatever will run there: omit the experiment")):
             done = self.nlaunch("preflight", *arguments)
             self.assertEqual(done.returncode, 64, done.stderr)
             self.assertIn(said, done.stderr)
@@ -136,7 +136,7 @@ class NodeCheck(CliTest):
         done = self.check("--site", site, "--prolog", "--timeout", "5s")
         self.assertLess(time.monotonic() - begin, 6)
         self.assertEqual((done.returncode, done.stdout, done.stderr),
-                         (0, "", f"nlaunch: {NAME}: unknown node this machine: the checks did not end within 5s\n"))
+                         (0, "", f"nlaunch: {NAME}: unknown node this machine: the checks did not finish within 5s\n"))
         pid = int((self.folder / "pid").read_text())
         self.assertFalse(pathlib.Path(f"/proc/{pid}").exists())
 
@@ -209,7 +209,7 @@ class NodeCheck(CliTest):
 
     def test_who_drained_it_before_is_not_overruled(self):
         done = self.check("--site", "local", "--drain", "--prolog", preexec_fn=few_files, env=self.scontrol("IDLE+DRAIN"))
-        self.assertEqual((done.returncode, done.stderr), (2, f"nlaunch: {NAME}: {FAILS}\nnlaunch: {NAME} is drained already\n"))
+        self.assertEqual((done.returncode, done.stderr), (2, f"nlaunch: {NAME}: {FAILS}\nnlaunch: {NAME} is already drained\n"))
         self.assertEqual(self.said(), ["-o", "show", "node", NAME])
 
     def test_only_a_failure_drains(self):
@@ -223,14 +223,14 @@ class NodeCheck(CliTest):
         env = self.scontrol("IDLE", 'echo "slurm_update error: Invalid user id" >&2; exit 1')
         done = self.check("--site", "local", "--drain", "--prolog", preexec_fn=few_files, env=env)
         self.assertEqual((done.returncode, done.stderr), (
-            2, f"nlaunch: {NAME}: {FAILS}\nnlaunch: {NAME} could not be drained: scontrol exited with code 1: slurm_update error: "
+            2, f"nlaunch: {NAME}: {FAILS}\nnlaunch: cannot drain {NAME}: scontrol exited with code 1: slurm_update error: "
                "Invalid user id\n"))
         begin = time.monotonic()
         done = self.check("--site", "local", "--drain", "--prolog", "--timeout", "6s", preexec_fn=few_files,
                           env=self.fake("scontrol", "exec sleep 100\n"))
         self.assertLess(time.monotonic() - begin, 7)
         self.assertEqual((done.returncode, done.stderr.splitlines()[1:]), (
-            2, [f"nlaunch: {NAME} could not be drained: scontrol did not answer within 750ms"]))
+            2, [f"nlaunch: cannot drain {NAME}: scontrol did not answer within 750ms"]))
 
 
 if __name__ == "__main__":

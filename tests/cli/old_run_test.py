@@ -58,7 +58,7 @@ class OldRuns(unittest.TestCase):
         self.says(["logs", "quickstart", "--role", "learner.1"], 0, "learner.1 │ failing at step 3, as asked for by vars.fail_rank\n")
         self.says(["diff", *IDS], 0, "nothing differs")
         self.says(["diagnose", "quickstart"], 1, "culprit: learner.1\n")
-        self.says(["stop", "quickstart"], 0, "is not going on: failed\n")
+        self.says(["stop", "quickstart"], 0, "is not running: failed\n")
         self.says(["preflight", "--from", str(run / "attempt-0/preflight.json")], 0, "preflight pass: level standard")
         self.says(["plan", "--plan", str(run / "plan.json")], 0, "learner  learner  2")
         self.says(["bundle", "quickstart", "-o", "ticket.tar.zst"], 0)
@@ -87,7 +87,7 @@ class OldRuns(unittest.TestCase):
                 where = str(run / file)
                 done = self.nlaunch(*(where if word == "FILE" else word for word in command))
                 self.assertEqual((done.returncode, done.stderr), (65, f"""\
-error: '{where}' has version 2 of the format '{name}'; this nlaunch ({VERSION}) knows 1 [format.newer]
+error: '{where}' has version 2 of the format '{name}'; this nlaunch ({VERSION}) supports 1 [format.newer]
 hint: update nlaunch, or use the one that wrote it
 """))
 

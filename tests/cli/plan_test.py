@@ -67,13 +67,12 @@ class Plan(CliTest):
         self.assertEqual(self.nlaunch("plan", "--plan", self.folder / "plan.json", "--json").stdout, whole)
 
     def test_a_frozen_plan_takes_nothing_that_would_change_it(self):
-        for options, named in ((["--set", "vars.a=1"], "--set"), (["--env", "A=1", "--nodes", "2"], "--env, no --nodes"),
-                               (["--site", "local", "--with", "x"], "--site, no --with")):
+        for options, named in ((["--set", "vars.a=1"], "--set"), (["--env", "A=1", "--nodes", "2"], "--env, --nodes"),
+                               (["--site", "local", "--with", "x"], "--site, --with")):
             with self.subTest(named):
                 result = self.nlaunch("run", "--plan", "plan.json", *options)
                 self.assertEqual((result.returncode, result.stderr.splitlines()[0]),
-                                 (64, f"nlaunch run: --plan takes no {named}: a frozen plan runs as it was made. Make another one: "
-                                      f"nlaunch plan EXPERIMENT {named.split(',')[0]} ... --json"))
+                                 (64, f"nlaunch run: --plan cannot be used with {named}: a frozen plan runs unchanged. Make another one: nlaunch plan EXPERIMENT {named.split(',')[0]} ... --json"))
 
     def test_what_is_no_plan_is_said_for_people(self):
         (self.folder / "half.json").write_text('{"format": "nlaunch plan", "version": 1}')
@@ -82,8 +81,7 @@ class Plan(CliTest):
                 result = self.nlaunch("plan", "--plan", path)
                 self.assertEqual((result.returncode, result.stderr),
                                  (65, f"error: '{path}' cannot be read as a plan: {why} [plan.file]\n"
-                                      "hint: --plan takes the plan.json of a run, or what `nlaunch plan --json` prints; "
-                                      "an experiment is given without --plan\n"))
+                                      "hint: --plan accepts the plan.json of a run or the output of `nlaunch plan --json`; pass an experiment without --plan\n"))
 
     def errors_of(self, text, site="local"):
         """The first lines of what is wrong with an experiment; the last says how many there are."""
@@ -110,11 +108,11 @@ start: [[learner, engine]]
             7: "wrong.yaml:7:37: error: unknown name '${vars.B}': did you mean '${vars.A}'? [plan.reference]",
             8: "wrong.yaml:8:15: error: 'roles.learner.per_node' must be a whole number, found 'x' [config.type]",
             9: "wrong.yaml:9:5: error: unknown key 'nodes' in 'roles.learner' [config.unknown-key]",
-            10: "wrong.yaml:10:15: error: unknown name '${role.nope.addr}': 'nope' is none of learner [plan.reference]",
-            11: "wrong.yaml:11:19: error: there is no role 'engine' [config.unknown-role]"}
+            10: "wrong.yaml:10:15: error: unknown name '${role.nope.addr}': 'nope' is not one of learner [plan.reference]",
+            11: "wrong.yaml:11:19: error: unknown role 'engine' [config.unknown-role]"}
         self.assertEqual(self.errors_of(text), [*of_the_file.values(), "5 errors"])
         names = (7, 10)  # are looked up where the site is known
-        self.assertEqual(self.errors_of(text, "nowhere"), ["error: there is no site profile 'nowhere' [site.not-found]",
+        self.assertEqual(self.errors_of(text, "nowhere"), ["error: site profile 'nowhere' not found [site.not-found]",
                                                            *(said for line, said in of_the_file.items() if line not in names), "4 errors"])
 
     def test_what_follows_from_a_mistake_is_not_said(self):
@@ -137,7 +135,7 @@ roles:
     def test_a_chain_of_vars_has_an_end(self):
         chain = "".join(f"  v{i}: '${{vars.v{i + 1}}}'\n" for i in range(24_000))
         errors = self.errors_of(f"version: 1\nname: wrong\nvars:\n{chain}  v24000: x\nroles: {{a: {{kind: learner, command: [x]}}}}\n")
-        self.assertIn("error: vars refer to each other through more than 100 others [plan.deep-vars]", errors[0])
+        self.assertIn("error: vars refer to each other more than 100 levels deep [plan.deep-vars]", errors[0])
 
     def test_what_does_not_fit_is_said_with_what_would(self):
         result = self.nlaunch("plan", "configs/grpo-32b.yaml", "--site", "isambard", "--nodes", "8", "--set",
@@ -198,11 +196,11 @@ class Env(CliTest):
         return result.stdout.replace(str(self.folder), "$FOLDER").replace(str(BUILD), "$BUILD")
 
     def test_preload_is_explained(self):
-        made = ("made on the node, of\n"
+        made = ("built on the node from\n"
                 "  library 'nccl' ($FOLDER/here.yaml:4:26): $FOLDER/libnccl.so*%s\n"
-                "  $BUILD/lib/libnlaunch-scope.so: keeps them from what the program starts (scope: process)\n")
+                "  $BUILD/lib/libnlaunch-scope.so: keeps them out of programs that the process starts (scope: process)\n")
         said = self.explain("LD_PRELOAD", LD_PRELOAD="")
-        self.assertTrue(said.startswith(made % ", which is not on this machine"), said)
+        self.assertTrue(said.startswith(made % ", not on this machine"), said)
         (self.folder / "libnccl.so.2").touch()
         said = self.explain("LD_PRELOAD")
         self.assertTrue(said.startswith(made % ""), said)
@@ -210,9 +208,9 @@ class Env(CliTest):
 
     def test_what_is_not_inherited_is_said(self):
         self.assertEqual(self.explain("NCCL_FOO", NCCL_FOO="1"),
-                         "NCCL_FOO=1 of the calling environment is not passed on: a launcher owns NCCL_*\nNCCL_FOO is not set\n")
+                         "NCCL_FOO=1 from the calling environment is not passed on: a launcher owns NCCL_*\nNCCL_FOO is not set\n")
         self.assertEqual(self.explain("RANK", RANK="3").splitlines()[0],
-                         "RANK=3 of the calling environment is not passed on: a launcher owns RANK")
+                         "RANK=3 from the calling environment is not passed on: a launcher owns RANK")
 
     def test_a_value_is_shown_as_the_process_has_it(self):
         for written, shown in (("${env.HOME} $${HOME}", f"{self.folder} ${{HOME}}"), ("${node.scratch} $${HOME}", "${node.scratch} $${HOME}")):
@@ -227,7 +225,7 @@ class Env(CliTest):
     def test_an_unknown_role_is_named_with_those_there_are(self):
         result = self.nlaunch("env", "configs/quickstart.yaml", "--role", "trainer")
         self.assertEqual((result.returncode, result.stderr),
-                         (64, "nlaunch env: no role is called 'trainer'; the roles are engine, learner\n"))
+                         (64, "nlaunch env: role 'trainer' not found; available: engine, learner\n"))
 
 
 class Usage(CliTest):
@@ -236,20 +234,20 @@ class Usage(CliTest):
             with self.subTest(arguments):
                 self.assertEqual(self.nlaunch(*arguments).returncode, 64)
 
-    COMMANDS = "run, preflight, bench, plan, render, import, lint, diagnose, env, sites, ps, logs, stop, resume, restart, update, drain, scale, exec, evidence, bundle, diff, schema, completion, help"
+    COMMANDS = "run, preflight, bench, plan, render, import, lint, diagnose, env, sites, ps, top, report, logs, stop, resume, restart, update, drain, scale, exec, evidence, bundle, diff, schema, completion, help"
 
     def test_a_word_that_nobody_knows_is_said_with_the_nearest(self):
         cases = {
-            ("rnu",): f"nlaunch: there is no command 'rnu': did you mean 'run'?\nthe commands are {self.COMMANDS}; nlaunch help says what they do\n",
-            ("fly", "x"): f"nlaunch: there is no command 'fly'\nthe commands are {self.COMMANDS}; nlaunch help says what they do\n",
-            ("--verion",): "nlaunch: there is no option '--verion': did you mean '--version'?\nnlaunch --help lists them\n",
-            ("run", "--sit", "local", "e.yaml"): "nlaunch run: there is no option '--sit': did you mean '--site'?\nnlaunch run --help lists them\n",
-            ("run", "--pln=p.json"): "nlaunch run: there is no option '--pln': did you mean '--plan'?\nnlaunch run --help lists them\n",
-            ("--site", "local", "run", "e.yaml"): "nlaunch run: '--site' stands behind the command: nlaunch run --site ...\n",
-            ("ps", "a", "b"): "nlaunch ps: 'b' is one argument too many\nnlaunch ps --help says what it takes\n",
-            ("plan", "e.yaml", "--nodes", "x"): "nlaunch plan: --nodes takes N or POOL=N, N at most 100000, and not 'x'\nnlaunch plan --help says what it takes\n",
-            ("help", "rnu"): "nlaunch help: there is no command 'rnu': did you mean 'run'?\nnlaunch help --help says what it takes\n",
-            (): f"nlaunch: which command? {self.COMMANDS}; nlaunch help says what they do\n",
+            ("rnu",): f"nlaunch: unknown command 'rnu': did you mean 'run'?\navailable commands: {self.COMMANDS}; see nlaunch help\n",
+            ("fly", "x"): f"nlaunch: unknown command 'fly'\navailable commands: {self.COMMANDS}; see nlaunch help\n",
+            ("--verion",): "nlaunch: unknown option '--verion': did you mean '--version'?\nsee nlaunch --help\n",
+            ("run", "--sit", "local", "e.yaml"): "nlaunch run: unknown option '--sit': did you mean '--site'?\nsee nlaunch run --help\n",
+            ("run", "--pln=p.json"): "nlaunch run: unknown option '--pln': did you mean '--plan'?\nsee nlaunch run --help\n",
+            ("--site", "local", "run", "e.yaml"): "nlaunch run: put '--site' after the command: nlaunch run --site ...\n",
+            ("ps", "a", "b"): "nlaunch ps: unexpected argument 'b'\nsee nlaunch ps --help\n",
+            ("plan", "e.yaml", "--nodes", "x"): "nlaunch plan: --nodes expects N or POOL=N, with N at most 100000, got 'x'\nsee nlaunch plan --help\n",
+            ("help", "rnu"): "nlaunch help: unknown command 'rnu': did you mean 'run'?\nsee nlaunch help --help\n",
+            (): f"nlaunch: missing command; available: {self.COMMANDS}; see nlaunch help\n",
         }
         for arguments, said in cases.items():
             with self.subTest(arguments):
@@ -284,7 +282,7 @@ class Usage(CliTest):
                 result = self.nlaunch(*command, "--site-dir", "/nope")
                 self.assertEqual((result.returncode, result.stderr),
                                  (64, f"nlaunch {command[0]}: --site-dir: Directory does not exist: /nope\n"
-                                      f"nlaunch {command[0]} --help says what it takes\n"))
+                                      f"see nlaunch {command[0]} --help\n"))
 
     def test_every_site_loads(self):
         result = self.nlaunch("sites")

@@ -87,7 +87,7 @@ class Output(CliTest):
         done = self.show(report())
         self.assertEqual((done.returncode, done.stderr), (2, ""))
         self.assertIn("fail gpu-health GPU 1 on nid003: ", done.stdout)
-        self.assertRegex(done.stdout, r"\npreflight fail: level deep in 12\.5 s \(3 passed, 1 fail\)\n$")
+        self.assertRegex(done.stdout, r"\npreflight fail: level deep in 12\.5 s \(3 passed, 1 failed\)\n$")
         done = self.show(report(), "--json")
         self.assertEqual(json.loads(done.stdout), report())
 
@@ -97,17 +97,17 @@ class Output(CliTest):
             saved.write_text(text)
             done = self.nlaunch("preflight", "--from", saved)
             self.assertEqual((done.returncode, done.stdout), (65, ""))
-            self.assertIn(f"'{saved}' is no report of a preflight: ", done.stderr)
-            self.assertIn("hint: a run directory has one: attempt-0/preflight.json; nlaunch preflight --json prints one\n", done.stderr)
+            self.assertIn(f"'{saved}' is not a preflight report: ", done.stderr)
+            self.assertIn("hint: use attempt-0/preflight.json of a run directory, or the output of nlaunch preflight --json\n", done.stderr)
         done = self.nlaunch("preflight", "configs/quickstart.yaml", "--from", saved)
         self.assertEqual((done.returncode, done.stderr),
-                         (64, "nlaunch preflight: --from shows what was found, and checks nothing: leave the experiment out\n"))
+                         (64, "nlaunch preflight: --from shows a saved report and checks nothing: omit the experiment\n"))
 
     def test_a_file_that_cannot_be_written_is_said_before_anything_is_checked(self):
         for option in ("--html", "--prometheus"):
             done = self.nlaunch("preflight", "--site", "local", option, self.folder / "none" / "x", "--runs-dir", self.folder / "runs")
             self.assertEqual((done.returncode, done.stdout, self.normal(done.stderr)),
-                             (65, "", "error: '$FOLDER/none/x' cannot be written: there is no folder '$FOLDER/none' [preflight.output]\n"))
+                             (65, "", "error: cannot write '$FOLDER/none/x': directory '$FOLDER/none' does not exist [preflight.output]\n"))
         self.assertFalse((self.folder / "runs").exists())
 
     # --- metrics ---
@@ -145,9 +145,9 @@ class Output(CliTest):
 
     def test_the_verdict_stands_first_and_names_the_node(self):
         words = " ".join(" ".join(Page(self.page(report())).text).split())
-        self.assertLess(words.index("A run would fail here, or give wrong numbers, on nid003."), words.index("What to do"))
+        self.assertLess(words.index("A run would fail here or produce wrong results, on nid003."), words.index("What to do"))
         self.assertLess(words.index("reset it"), words.index("Pairs"))
-        self.assertIn("2 nodes, alike", words)
+        self.assertIn("2 identical nodes", words)
 
     def test_text_of_others_is_text(self):
         text = self.page(report())
@@ -157,7 +157,7 @@ class Output(CliTest):
     def test_1024_nodes_stay_a_page(self):
         text = self.page(report(nodes=1024, gpus=8))
         self.assertLess(len(text), 5_000_000)
-        self.assertIn("1,023 nodes, alike", text)
+        self.assertIn("1,023 identical nodes", text)
 
     @unittest.skipUnless(shutil.which("chromium"), "no chromium: the page is not looked at in a browser")
     def test_a_browser_shows_it_without_running_what_is_in_it(self):
@@ -182,13 +182,13 @@ class Output(CliTest):
         slow["measurements"][-1]["busbw"] = 2e11
         done = self.show(slow, "--baseline", "compare", path)
         self.assertEqual(done.returncode, 2)
-        self.assertIn(f"fail baseline all_reduce of node 2 at 128MiB: 200.0 GB/s, 39 % less than it was (expected 330.0 GB/s ({path}))\n"
+        self.assertIn(f"fail baseline all_reduce of node 2 at 128MiB: 200.0 GB/s, 39 % less than in the baseline (expected 330.0 GB/s ({path}))\n"
                       "     fix (admin): if nothing was changed on purpose, report the node\n", done.stdout)
         other = copy.deepcopy(self.well())
         other["nodes"].pop()
         done = self.show(other, "--baseline", "compare", path)
         self.assertEqual(done.returncode, 3)
-        self.assertIn(f"unknown baseline {path}: not compared: it is of 3 nodes with 4 × NVIDIA H200 (x86_64), and this is 2 nodes with "
+        self.assertIn(f"unknown baseline {path}: not compared: the baseline is from 3 nodes with 4 × NVIDIA H200 (x86_64), but this is 2 nodes with "
                       "4 × NVIDIA H200 (x86_64)\n", done.stdout)
 
     def test_what_fails_is_no_baseline(self):
@@ -206,14 +206,14 @@ class Output(CliTest):
         done = self.nlaunch("preflight", "--site", "local", "--baseline", "compare", path, "--runs-dir", self.folder / "runs")
         self.assertEqual((done.returncode, done.stdout, done.stderr),
                          (65, "", f"error: cannot open '{path}': No such file or directory [preflight.baseline]\n"
-                                  f"hint: nlaunch preflight --baseline save {path} makes one\n"))
+                                  f"hint: create one with: nlaunch preflight --baseline save {path}\n"))
         self.assertFalse((self.folder / "runs").exists())
 
     def test_another_word_is_a_usage_error_that_names_both(self):
         done = self.nlaunch("preflight", "--baseline", "keep", "x")
         self.assertEqual((done.returncode, done.stderr),
-                         (64, "nlaunch preflight: --baseline: 'keep' is neither 'save' (FILE) nor 'compare' (FILE)\n"
-                              "nlaunch preflight --help says what it takes\n"))
+                         (64, "nlaunch preflight: --baseline: expected 'save' or 'compare' before FILE, got 'keep'\n"
+                              "see nlaunch preflight --help\n"))
 
     # --- for real ---
 
@@ -267,7 +267,7 @@ class Progress(CliTest):
 
     def test_a_terminal_sees_what_goes_on_and_is_left_clean(self):
         seen = self.on_a_terminal()
-        self.assertIn("\r\x1b[K   0 s  looking at this machine", seen)
+        self.assertIn("\r\x1b[K   0 s  checking this machine", seen)
         self.assertTrue(seen.endswith("\r\x1b[K"), seen)
         self.assertNotIn("\n", seen.replace("\r\n", "\n").strip("\n"), seen)
 

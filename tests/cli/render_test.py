@@ -100,7 +100,7 @@ class Render(CliTest):
             done = subprocess.run([NLAUNCH, "render", *map(str, QUICKSTART)], stdout=full, stderr=subprocess.PIPE, text=True,
                                   env=self.env, cwd=SOURCE, timeout=60)
         self.assertEqual((done.returncode, done.stderr), (
-            70, "nlaunch: the output is not whole: cannot write to standard output: No space left on device\n"))
+            70, "nlaunch: output truncated: cannot write to standard output: No space left on device\n"))
 
     def test_bad_nodes_are_left_out_by_the_submission_and_not_by_the_script(self):
         site = self.folder / "sites" / "our.yaml"
@@ -115,8 +115,8 @@ class Render(CliTest):
         done = self.render(*arguments, "--set", "slurm.exclude=node[7-8]", "--output", target)
         day = time.strftime("%Y-%m-%d", time.localtime(now))
         self.assertEqual((done.returncode, self.normal(done.stderr)), (
-            0, "note: 1 line of $FOLDER/sites/bad.tsv cannot be understood and does not count; the first is line 3\n"
-               f"note: left out, as $FOLDER/sites/bad.tsv says: node1 (ECC errors; alice, {day})\n"
+            0, "note: 1 line of $FOLDER/sites/bad.tsv cannot be parsed and is ignored; the first is line 3\n"
+               f"note: excluded nodes (listed in $FOLDER/sites/bad.tsv): node1 (ECC errors; alice, {day})\n"
                "submit it with: sbatch '--exclude=node[7-8],node1' $FOLDER/job.sbatch\n"))
         self.assertIn("#SBATCH --exclude=node[7-8]\n", target.read_text())
         done = self.render(*arguments)
@@ -141,9 +141,9 @@ class Render(CliTest):
         for name, shown in (("two\nlines", "two\\nlines"), ("\udcff", "\\xff")):
             done = self.nlaunch("render", *QUICKSTART, "--runs-dir", self.folder / name)
             self.assertEqual((done.returncode, self.normal(done.stderr)), (
-                65, f"error: '--output=$FOLDER/{shown}/quickstart/slurm-%j.log' cannot stand in an #SBATCH line "
+                65, f"error: '--output=$FOLDER/{shown}/quickstart/slurm-%j.log' cannot be used in an #SBATCH line "
                     "[emit.slurm-value]\n"
-                    "hint: line breaks and other control characters, and what is not UTF-8, are not allowed there\n"))
+                    "hint: line breaks, other control characters and invalid UTF-8 are not allowed there\n"))
         self.assertEqual(list(self.folder.iterdir()), [])
 
     def test_folders_of_logs_are_made(self):
@@ -154,26 +154,26 @@ class Render(CliTest):
         self.assertTrue((self.folder / "errors").is_dir())
         done = self.render(*QUICKSTART, "--set", f"slurm.output={self.folder}/%j/log")
         self.assertEqual((done.returncode, self.normal(done.stderr)), (
-            65, "error: the folder of `output: $FOLDER/%j/log` (--set:1:14) must be there before the job, and Slurm knows %j "
-                "only once the job is there [launch.log-folder]\n"
-                "hint: %u and %x may stand in a folder, the others in the file's name\n"))
+            65, "error: the directory of `output: $FOLDER/%j/log` (--set:1:14) must exist before the job, but Slurm knows %j only "
+                "once the job exists [launch.log-folder]\n"
+                "hint: use only %u and %x in the directory, and the others in the file name\n"))
 
     def test_without_a_scheduler_there_is_no_script(self):
         done = self.render("configs/quickstart.yaml", "--site", "local")
         self.assertEqual((done.returncode, done.stdout, done.stderr), (
-            65, "", "nlaunch render: site 'local' has no scheduler that would take a script: `nlaunch run` runs it here, "
-                    "--site names another site (`nlaunch sites` lists them)\n"))
+            65, "", "nlaunch render: site 'local' has no scheduler to submit a script to: run it here with `nlaunch run`, "
+                    "or choose another --site (`nlaunch sites` lists them)\n"))
         self.assertEqual(self.made, [])
 
     def test_what_a_saved_plan_does_not_keep_is_refused(self):
         done = self.render(*QUICKSTART, "--env", "engine:MY_API_KEY=hush")
         self.assertEqual((done.returncode, done.stderr), (
-            65, "error: MY_API_KEY of role 'engine' (--env engine:MY_API_KEY) looks like a secret, and the plan of a job keeps "
-                "none [launch.secret-in-env]\n"
-                "hint: `secrets: {MY_API_KEY: env}` reads it where the job runs\n"))
+            65, "error: MY_API_KEY of role 'engine' (--env engine:MY_API_KEY) looks like a secret, and the plan of a job must "
+                "not contain one [launch.secret-in-env]\n"
+                "hint: declare `secrets: {MY_API_KEY: env}`, which reads it where the job runs\n"))
         done = self.render(*QUICKSTART, "--set", "vars.fail_rank=${env.ODD}", env={"ODD": "a\udcff"})
         self.assertEqual((done.returncode, done.stderr), (
-            65, "error: the plan cannot be saved, for a text in it is not UTF-8: /roles/1/command/6: '--fail-rank=a\\xff' [launch.plan-text]\n"))
+            65, "error: the plan cannot be saved because a text in it is not UTF-8: /roles/1/command/6: '--fail-rank=a\\xff' [launch.plan-text]\n"))
         self.assertEqual(self.made, [])
 
     def test_a_site_brings_its_own_template(self):
@@ -190,7 +190,7 @@ class Render(CliTest):
             "own.sbatch": "#!/bin/bash\n# {{NAMES}}\n{{DIRECTIVES}}\nexec {{COMMAND}}\n"})
         done = self.render("configs/quickstart.yaml", "--site", site)
         self.assertEqual((done.returncode, done.stdout, self.normal(done.stderr)), (
-            65, "", "$FOLDER/own.sbatch:2:3: error: '{{NAMES}}' is no name of this template [emit.unknown-name]\n"
+            65, "", "$FOLDER/own.sbatch:2:3: error: '{{NAMES}}' is not a name of this template [emit.unknown-name]\n"
                     "   2 | # {{NAMES}}\n"
                     "     |   ^^^^^^^^^\n"
                     "hint: did you mean {{NAME}}?\n"))

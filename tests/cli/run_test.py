@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 import unittest
 
@@ -39,8 +40,8 @@ class Run(CliTest):
     def test_a_signal_is_128_and_its_number(self):
         result = self.run_experiment("roles: {learner: {kind: learner, command: [sh, -c, 'kill -9 $$']}}\n")
         self.assertEqual(result.returncode, 137)
-        self.assertRegex(result.stderr, r"learner\.0 was killed by SIGKILL after \d+ms\nnlaunch did not send this SIGKILL: the kernel's OOM killer is "
-                                        r"the usual cause; `dmesg -T` or `journalctl -k` on the node tell\n")
+        self.assertRegex(result.stderr, r"learner\.0 was killed by SIGKILL after \d+ms\nnlaunch did not send this SIGKILL; the usual cause is the "
+                                        r"kernel's OOM killer: check `dmesg -T` or `journalctl -k` on the node\n")
 
     def test_why_a_replica_starts_again_is_said_with_the_child_that_was_killed(self):
         result = self.run_experiment("""cpu_slots: true
@@ -63,7 +64,7 @@ roles:
 """)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertRegex(result.stdout + result.stderr, r"nlaunch: engine\.0\.1 exited with code 0 after sleep \(pid \d+\) was killed by SIGKILL; "
-                                        r"engine\.0 starts again in 100ms, all 2 processes of it \(restart 1 of 2\)\n")
+                                        r"engine\.0 restarts in 100ms, all 2 of its processes \(restart 1 of 2\)\n")
 
     def test_a_disk_that_is_full_from_the_beginning_is_70(self):
         path = self.folder / "experiment.yaml"
@@ -87,14 +88,14 @@ roles:
         done = self.limited("-f 20", "roles: {learner: {kind: learner, command: [sh, -c, 'seq 10000; echo the end']}}\n")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertTrue(done.stdout.endswith("learner.0 │ the end\n"))
-        self.assertRegex(done.stdout + done.stderr, r"cannot write '.*/learner\.0\.log': File too large; the run goes on\n")
+        self.assertRegex(done.stdout + done.stderr, r"cannot write '.*/learner\.0\.log': File too large; the run continues\n")
         self.assertEqual(self.summary()["outcome"], "finished")
         self.assertGreater(self.summary()["log_bytes_lost"], 20000)
 
     def test_the_limit_of_file_sizes_ends_a_program_as_it_would_without_nlaunch(self):
         done = self.limited("-f 20", "roles: {learner: {kind: learner, command: [dd, if=/dev/zero, of=big, bs=65536, count=1]}}\n")
         self.assertEqual(done.returncode, 128 + signal.SIGXFSZ, done.stderr)
-        self.assertIn("learner.0 was ended by SIGXFSZ", done.stderr)
+        self.assertIn("learner.0 was terminated by SIGXFSZ", done.stderr)
 
     def test_open_files_are_raised_to_the_hard_limit_for_nlaunch_alone(self):
         done = self.limited("-Sn 8", "roles: {learner: {kind: learner, command: [sh, -c, 'ulimit -Sn']}}\n")
@@ -104,10 +105,10 @@ roles:
         text = "roles: {learner: {kind: learner, count: 20, command: [touch, started]}}\n"
         done = self.limited("-n 8", text)
         self.assertEqual((done.returncode, done.stderr), (
-            65, "nlaunch: it may have 8 open files and needs 64 at least: raise the hard limit (ulimit -Hn)\n"))
+            65, "nlaunch: limited to 8 open files, but needs at least 64: raise the hard limit (ulimit -Hn)\n"))
         done = self.limited("-n 100", text)
         self.assertEqual(done.returncode, 65, done.stderr)
-        self.assertIn("nlaunch may have 100 open files here and needs 224 for 20 processes: raise the hard limit (ulimit -Hn) [session.files]\n", done.stderr)
+        self.assertIn("nlaunch is limited to 100 open files here, but needs 224 for 20 processes: raise the hard limit (ulimit -Hn) [session.files]\n", done.stderr)
         self.assertFalse((self.folder / "started").exists())
 
     def test_a_folder_that_cannot_be_written_is_70_and_no_mistake_of_the_experiment(self):
@@ -150,7 +151,7 @@ start: [[engine], [learner]]
         self.assertEqual(result.returncode, 0, result.stderr)
         said = [line for line in result.stdout.splitlines() if " ready after " in line]
         self.assertEqual(len(said), 1, result.stdout)
-        self.assertRegex(result.stdout, r"\nnlaunch: engine\.[01] exited with code 1; it starts again in 10ms\n")
+        self.assertRegex(result.stdout, r"\nnlaunch: engine\.[01] exited with code 1; it restarts in 10ms\n")
         self.assertRegex(said[0], r"^nlaunch: engine: 2 of 2 ready after \d\d\dms$")
         shutil.rmtree(self.folder / "died")
         self.assertEqual(self.run_experiment(experiment, "--quiet").stdout, "")
@@ -173,23 +174,23 @@ start: [[engine], [learner]]
 
     def test_a_missing_workdir_is_said_with_where_it_was_asked_for(self):
         path = self.folder / "experiment.yaml"
-        missing = f"the working folder '{self.folder}/%s' ({path}:%s) does not exist [launch.workdir]\n"
+        missing = f"the working directory '{self.folder}/%s' ({path}:%s) does not exist [launch.workdir]\n"
         for text, said in (("workdir: gone\nroles: {learner: {kind: learner, command: ['true']}}\n", missing % ("gone", "4:10")),
                            ("roles: {learner: {kind: learner, workdir: away, command: ['true']}}\n", missing % ("away", "4:43"))):
             result = self.run_experiment(text)
-            self.assertEqual((result.returncode, result.stderr.split("everything about it")[0]), (65, "error: learner: " + said))
+            self.assertEqual((result.returncode, result.stderr.split("run directory")[0]), (65, "error: learner: " + said))
 
     def test_a_missing_venv_is_warned_of_and_then_refused(self):
         path = self.folder / "e.yaml"
         path.write_text("version: 1\nname: test\nvenv: .venv\nroles: {learner: {kind: learner, count: 3, command: ['true']}}\n")
         message = (f"learner: the venv '{self.folder}/.venv' ({path}:3:7) does not exist [launch.venv]\n"
-                   f"hint: make it: python3 -m venv {self.folder}/.venv\n")
+                   f"hint: create it: python3 -m venv {self.folder}/.venv\n")
         for command, code, severity in (("plan", 0, "warning"), ("run", 65, "error"), ("preflight", 65, "error")):
             with self.subTest(command):
                 runs = [] if command == "plan" else ["--runs-dir", self.folder / "runs"]
                 result = self.nlaunch(command, path, "--site", "local", *runs)
                 self.assertEqual(result.returncode, code, result.stderr)
-                self.assertEqual(result.stderr.split("everything about it")[0], f"{severity}: {message}")
+                self.assertEqual(result.stderr.split("run directory")[0], f"{severity}: {message}")
 
     def test_the_job_is_tried_again(self):
         result = self.run_experiment("""restart: {policy: on-failure, max: 2, backoff: 50ms}
@@ -207,16 +208,33 @@ roles: {learner: {kind: learner, command: [sh, -c, 'echo try >> tries; wc -l < t
                          ["learner.0 │ 2\n", "learner.0 │ 1\n", "learner.0 │ 2\n"])
         none = logs("--attempt", "2")
         self.assertEqual(none.returncode, 64)
-        self.assertRegex(none.stderr, r"^nlaunch logs: run \S+ has no attempt 2; its last is 1\n$")
+        self.assertRegex(none.stderr, r"^nlaunch logs: run \S+ has no attempt 2; the last one is 1\n$")
+
+    def test_logs_by_time_and_their_ends(self):
+        talk = "import sys, time; [print(sys.argv[1], i, flush=True) or time.sleep(0.4) for i in range(3)]"
+        self.run_experiment("cpu_slots: true\nroles:\n"
+                            f"  learner: {{kind: learner, command: [{sys.executable}, -c, '{talk}', l]}}\n"
+                            f"  engine: {{kind: engine, command: [{sys.executable}, -c, 'import time; time.sleep(0.2); {talk}; time.sleep(60)', e]}}\n"
+                            "start: [[engine, learner]]\n")
+        logs = lambda *options: self.nlaunch("logs", "test", "--runs-dir", self.folder / "runs", *options).stdout
+        merged = [line.split(" ", 1) for line in logs("-t").splitlines()]
+        self.assertEqual([time for time, _ in merged], sorted(time for time, _ in merged))
+        self.assertRegex(merged[0][0], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
+        self.assertEqual(sorted(line for _, line in merged), sorted(logs().splitlines()))
+        self.assertNotEqual([line for _, line in merged], logs().splitlines())
+        self.assertEqual(logs("learner.0", "-n", "2"), "learner.0 │ l 1\nlearner.0 │ l 2\n")
+        self.assertEqual(logs("learner", "-n", "100"), logs("--role", "learner"))
+        self.assertEqual(logs("--since", "1h"), logs())
+        self.assertEqual(logs("--since", "0s"), "")
 
     def test_ps_lists_the_runs(self):
         runs = self.folder / "runs"
-        self.assertEqual(self.nlaunch("ps", "--runs-dir", runs).stdout, f"no runs in '{runs}'; --runs-dir looks elsewhere\n")
+        self.assertEqual(self.nlaunch("ps", "--runs-dir", runs).stdout, f"no runs in '{runs}'; look elsewhere with --runs-dir\n")
         for end in ("true", "false"):
             self.run_experiment(f"roles: {{learner: {{kind: learner, command: ['{end}']}}}}\n")
         lines = self.nlaunch("ps", "--runs-dir", runs).stdout.splitlines()
-        self.assertRegex(lines[0], r"^name +run +state +since \(UTC\) *$")
-        self.assertEqual([line.split()[0::2] for line in lines[1:]], [["test", "failed"], ["test", "finished"]])
+        self.assertRegex(lines[0], r"^name +run +state +exit +age +duration +site +nodes$")
+        self.assertEqual([line.split()[0:4:2] + line.split()[3:4] for line in lines[1:]], [["test", "failed", "1"], ["test", "finished", "0"]])
         listed = json.loads(self.nlaunch("ps", "--json", "--runs-dir", runs).stdout)
         self.assertEqual([(run["name"], run["state"], run["alive"]) for run in listed], [("test", "failed", False), ("test", "finished", False)])
 
@@ -267,7 +285,7 @@ roles: {learner: {kind: learner, env: {MY_API_KEY: another-hidden-one}, command:
         done = subprocess.run(["bash", "-c", f"mkdir {gone}; cd {gone}; rmdir {gone}; exec {NLAUNCH} run {SOURCE}/configs/quickstart.yaml --site local"],
                               capture_output=True, text=True, env=self.env, timeout=60)
         self.assertEqual((done.returncode, done.stderr),
-                         (65, "nlaunch: the folder in which it was called cannot be reached any more: No such file or directory; call it in another one\n"))
+                         (65, "nlaunch: cannot access the current directory: No such file or directory; run nlaunch in another directory\n"))
 
     def test_uncommitted_changes_are_kept_without_secrets(self):
         def git(*arguments):
@@ -301,8 +319,8 @@ roles: {learner: {kind: learner, env: {MY_API_KEY: another-hidden-one}, command:
     def test_a_slurm_site_is_not_checked_by_surprise(self):
         result = self.nlaunch("preflight", "configs/grpo.yaml", "--site", "isambard", "--runs-dir", self.folder / "runs")
         self.assertEqual((result.returncode, result.stderr.split("nlaunch preflight: ")[1]),
-                         (64, "site 'isambard' is reached through Slurm, and this is no allocation: salloc -N 2 nlaunch preflight ... checks nodes; "
-                              "nlaunch run checks those of its job before it starts anything there; nlaunch preflight --site isambard (without the "
+                         (64, "site 'isambard' is reached through Slurm, and this is not an allocation: to check nodes, use salloc -N 2 nlaunch preflight ...; "
+                              "nlaunch run checks the nodes of its job before it starts anything there; nlaunch preflight --site isambard (without the "
                               "experiment) checks this machine\n"))
         self.assertFalse((self.folder / "runs").exists())
 
@@ -310,7 +328,7 @@ roles: {learner: {kind: learner, env: {MY_API_KEY: another-hidden-one}, command:
         (self.folder / "runs").touch()
         result = self.run_experiment("roles: {learner: {kind: learner, command: ['true']}}\n")
         self.assertEqual(result.returncode, 65)
-        self.assertRegex(result.stderr, rf"^error: cannot make the folder '{self.folder}/runs/test/\S+': Not a directory \[\S+\]\n"
+        self.assertRegex(result.stderr, rf"^error: cannot create the directory '{self.folder}/runs/test/\S+': Not a directory \[\S+\]\n"
                                         r"hint: --runs-dir DIR puts run directories elsewhere\n$")
 
     def test_inherited_launcher_variables_are_dropped_and_named(self):
@@ -338,7 +356,7 @@ class Quickstart(CliTest):
         result = self.nlaunch("run", "configs/quickstart.yaml", "--runs-dir", self.folder / "runs", timeout=120)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertRegex(result.stdout, r"learner\.0 │ weight sync took [\d.]+s")
-        self.assertRegex(result.stderr, r"everything about it: .*/runs/quickstart/\d{8}-\d{6}-\d+\n$")
+        self.assertRegex(result.stderr, r"run directory: .*/runs/quickstart/\d{8}-\d{6}-\d+\n$")
 
     def test_a_learner_that_fails_is_named(self):
         result = self.nlaunch("run", "configs/quickstart.yaml", "--runs-dir", self.folder / "runs", "--set", "vars.fail_rank=1", timeout=120)
@@ -363,7 +381,7 @@ class Quickstart(CliTest):
         self.assertEqual(inside.stdout, "learner 1\n", inside.stderr)
         follow = subprocess.Popen([NLAUNCH, "logs", "-f", "--role", "learner", "quickstart", "--runs-dir", runs], stdout=subprocess.PIPE, text=True, env=self.env)
         stopped = self.nlaunch("stop", "quickstart", "--runs-dir", runs)
-        self.assertRegex(stopped.stdout, r"^run \S+ is stopped: interrupted\n$")
+        self.assertRegex(stopped.stdout, r"^run \S+ stopped: interrupted\n$")
         self.assertEqual(process.wait(timeout=10), 130)
         followed, _ = follow.communicate(timeout=10)
         self.assertIn("learner.0 │ ", followed)

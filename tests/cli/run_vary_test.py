@@ -104,9 +104,9 @@ class RunVary(CliTest):
         name = "FLAKY=$FOLDER/counter"
         out = self.normal(done.stdout)
         self.assertIn(f"{name}: 2 of 4 failed (95 %: 15 to 85 %)\n learner.0 exited with code 7\n", out)
-        self.assertIn("no run has printed 'never': no line of their logs fits 'never (\\d+)'\n", out)
-        self.assertIn("\nwith 4 repeats no interval is meaningful, and arms are not compared: --repeat 5 and more\n"
-                      "4 repeats of each arm in random order, seed 3 (--seed 3 draws the same order)\n"
+        self.assertIn("no run printed 'never': no line of the logs matches 'never (\\d+)'\n", out)
+        self.assertIn("\nwith 4 repeats, intervals are not meaningful and arms are not compared: use --repeat 5 or more\n"
+                      "4 repeats of each arm in random order, seed 3 (for the same order, use --seed 3)\n"
                       "results: $FOLDER/runs/small/ab-ID.json\n", out)
         self.assertIn(f"{name}: learner.0 exited with code 7 after T\n", self.normal(done.stderr))
         whole, flaky = self.kept["arms"]
@@ -123,7 +123,7 @@ class RunVary(CliTest):
     def test_an_arm_without_a_good_run_is_the_exit_code(self):
         done = self.vary("--vary", "SYNC=1,none", "--repeat", "1")
         self.assertEqual(done.returncode, 3, done.stderr)
-        self.assertIn("SYNC=none: 1 of 1 failed (95 %: 21 to 100 %)\n learner.0 exited with code 1\n the first of them: $FOLDER/runs/small/ID-", self.normal(done.stdout))
+        self.assertIn("SYNC=none: 1 of 1 failed (95 %: 21 to 100 %)\n learner.0 exited with code 1\n the first failed run: $FOLDER/runs/small/ID-", self.normal(done.stdout))
 
     def test_a_restart_does_not_hide_a_failure(self):
         self.vary("--vary", f"FLAKY=default,{self.folder}/counter", "--repeat", "1", "--set", "restart={policy: on-failure, max: 3}")
@@ -157,7 +157,7 @@ class RunVary(CliTest):
                 out, err = comparing.communicate(timeout=30)
                 words = {signal.SIGINT: "SIGINT", signal.SIGTERM: "SIGTERM", "stop": "`nlaunch stop`"}[how]
                 self.assertEqual(comparing.returncode, 143 if how == signal.SIGTERM else 130, err)
-                self.assertIn(f"\nthe comparison ended after 2 of 10 runs: stopped by {words} after T\n", self.normal(err))
+                self.assertIn(f"\nthe comparison stopped after 2 of 10 runs: stopped by {words} after T\n", self.normal(err))
                 self.assertEqual((len(self.kept["order"]), self.normal(self.kept["stopped"])), (2, f"stopped by {words} after T"))
                 self.assertEqual([line["printed"] for line in self.kept["lines"] if line["quantity"] == "sync"], [1, 1])
                 self.assertIn("results: ", out)
@@ -177,20 +177,20 @@ class RunVary(CliTest):
         self.assertEqual((len(self.kept["order"]), self.kept["stopped"]), (1, None))
 
     def test_what_is_typed_wrongly_is_said_before_anything_starts(self):
-        own = "nlaunch run: --vary and --repeat make their own runs, here and one after another: they take no "
-        slurm = ("nlaunch run: site 'isambard' is reached through Slurm, and this is no allocation: salloc -N 1 nlaunch run ..., or "
+        own = "nlaunch run: --vary and --repeat start their own runs, here and one after another: they cannot be used with "
+        slurm = ("nlaunch run: site 'isambard' is reached through Slurm, and this is not an allocation: salloc -N 1 nlaunch run ..., or "
                  "sbatch -N 1 --wrap 'nlaunch run ...'\n")
         wrong = [
             (("--vary", "NCCL_PROTOS=LL,Simple"), 65, "--vary NCCL_PROTOS=LL,Simple: no release of NCCL reads NCCL_PROTOS"),
             (("--vary", "learner.preloads=none,nccl"), 65, "hint: did you mean 'preload'?"),
-            (("--vary", "SYNC=1,1"), 65, "--vary SYNC=1,1: '1' is there twice"),
-            (("--vary", "SYNC"), 65, "--vary SYNC: it must be NAME=VALUE,VALUE,..."),
-            (("--vary", "SYNC=1,2", "--set", "watch.metrics.sync=sync"), 65, "'sync' has no group"),
+            (("--vary", "SYNC=1,1"), 65, "--vary SYNC=1,1: duplicate value '1'"),
+            (("--vary", "SYNC"), 65, "--vary SYNC: must be NAME=VALUE,VALUE,..."),
+            (("--vary", "SYNC=1,2", "--set", "watch.metrics.sync=sync"), 65, "'sync' has no capture group"),
             (("--vary", "SYNC=1,2", "--detach"), 64, own + "--detach\n"),
             (("--vary", "SYNC=1,2", "--submit"), 64, own + "--submit\n"),
             (("--repeat", "2", "--run-dir", "x"), 64, own + "--run-dir\n"),
             (("--repeat", "0"), 64, "--repeat"),
-            (("--json",), 64, "nlaunch run: --json and --seed belong to --vary and --repeat; of a single run, summary.json tells\n"),
+            (("--json",), 64, "nlaunch run: --json and --seed require --vary or --repeat; for a single run, see summary.json\n"),
             (("--vary", "SYNC=1,2", "--site", "isambard"), 64, slurm),
         ]
         for arguments, code, words in wrong:
@@ -206,14 +206,14 @@ class RunVary(CliTest):
         (self.folder / "learner.py").write_text(learner)
         done = self.vary("--vary", "SYNC=1,2", "--quiet")
         self.assertEqual(done.returncode, 70, done.stderr)
-        self.assertRegex(self.normal(done.stderr), r"the comparison ended after 1 of 10 runs: cannot make .*\$FOLDER/runs/small/ID-2")
+        self.assertRegex(self.normal(done.stderr), r"the comparison stopped after 1 of 10 runs: cannot create .*\$FOLDER/runs/small/ID-2")
         self.assertIn("results: ", done.stdout)
 
     def test_runs_that_go_on_at_another_place_are_not_compared(self):
         replicas = {"BEAKER_JOB_ID": "j", "BEAKER_REPLICA_COUNT": "2", "BEAKER_REPLICA_RANK": "0",
                     "BEAKER_LEADER_REPLICA_HOSTNAME": "h", "BEAKER_LEADER_REPLICA_NODE_ID": "n"}
-        for env, words in (({}, "site 'beaker-augusta' is reached through Beaker, and this is none of its jobs: start one whose command is this line\n"),
-                           (replicas, "runs are not compared over several replicas of a Beaker task, which would have to meet anew for each\n")):
+        for env, words in (({}, "site 'beaker-augusta' is reached through Beaker, and this is not one of its jobs: start a job with this command\n"),
+                           (replicas, "runs cannot be compared across several replicas of a Beaker task, which would have to reconnect for each run\n")):
             with self.subTest(env):
                 done = self.nlaunch("run", self.experiment, "--site", "beaker-augusta", "--runs-dir", self.folder / "runs", "--vary", "SYNC=1,2", env=env)
                 self.assertEqual((done.returncode, done.stderr), (64, "nlaunch run: " + words))
@@ -238,7 +238,7 @@ class RunVary(CliTest):
     def test_a_frozen_plan_is_not_varied(self):
         done = self.nlaunch("run", "--plan", "plan.json", "--repeat", "2")
         self.assertEqual(done.returncode, 64)
-        self.assertEqual(done.stderr, "nlaunch run: --vary and --repeat make their own runs, here and one after another: they take no --plan\n")
+        self.assertEqual(done.stderr, "nlaunch run: --vary and --repeat start their own runs, here and one after another: they cannot be used with --plan\n")
 
 
 def shape_of(value):

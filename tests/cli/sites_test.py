@@ -126,11 +126,11 @@ class Profiles(CliTest):
 
     def test_what_nobody_tried_says_so(self):
         done = self.nlaunch("sites")
-        said = {line.split()[0]: "(not tried on its machine)" in line for line in done.stdout.splitlines()[1:]
-                if "hidden by one of the same name" not in line}
+        said = {line.split()[0]: "(not tested on its machine)" in line for line in done.stdout.splitlines()[1:]
+                if "shadowed by the profile of the same name" not in line}
         tried = {"common", "local", "nvlink-box", "h200-nvlink"}
         self.assertEqual(said, {site: site not in tried for site in PROFILES})
-        self.assertIn("base for AWS p4d and p5 with EFA, under Slurm (not tried on its machine)", self.nlaunch("sites", "efa").stdout)
+        self.assertIn("base for AWS p4d and p5 with EFA, under Slurm (not tested on its machine)", self.nlaunch("sites", "efa").stdout)
 
     def test_every_profile_gives_sources(self):
         for site in PROFILES:
@@ -153,7 +153,7 @@ class Check(CliTest):
     def test_what_comes_out_of_it(self):
         code, shown, said = self.check("version: 1\nname: mine\nextends: alps\nlibraries: {nccl: {path: /no/libnccl.so.2}}\n")
         self.assertEqual((code, said), (
-            0, "note: on this machine library 'nccl' ($FOLDER/mine.yaml:4:26): no file fits '/no/libnccl.so.2'\n"))
+            0, "note: on this machine library 'nccl' ($FOLDER/mine.yaml:4:26): no file matches '/no/libnccl.so.2'\n"))
         self.assertRegex(shown, r"(?m)^site +mine$")
         self.assertRegex(shown, r"(?m)^extends +alps → slingshot11 → common$")
         self.assertRegex(shown, r"(?m)^overlay +timeout-hunt$")
@@ -174,27 +174,27 @@ class Check(CliTest):
             "version: 1\nscheduler: {kind: slurm, directives: {nodes: 4}}\n"
             "env: {set: {A: '${site.nme}'}}\noverlays: {b: {env: {B: '${run.folder}'}}}\n")
         self.assertEqual((code, shown), (65, ""))
-        self.assertIn("mine.yaml:2:39: error: 'nodes' is set by nlaunch and cannot be given here [plan.slurm-owned]", said)
+        self.assertIn("mine.yaml:2:39: error: 'nodes' is set by nlaunch and cannot be set here [plan.slurm-owned]", said)
         self.assertIn("error: unknown name '${site.nme}': did you mean '${site.name}'? [plan.reference]", said)
         self.assertIn("error: unknown name '${run.folder}'", said)
         self.assertIn("3 errors\n", said)
 
     def test_what_is_legal_and_hardly_meant(self):
         cases = {
-            "match: {hostname: '*'}": ["'match' fits every machine that has what it asks for [plan.match]"],
-            "match: {hostname: 'a '}": ["'match.hostname' is 'a ', which fits nothing [plan.match]"],
-            "match: {slurm_cluster: a, beaker_cluster: b}": ["'match' wants a job of Slurm that is one of Beaker [plan.match]"],
-            "scheduler: {kind: slurm, directives: {partion: a}}": ["sbatch is not known to have --partion [plan.slurm-unknown]"],
-            "scheduler: {directives: {partition: a}}": ["directives are for sbatch, and the scheduler is local [plan.site-scheduler]"],
-            "node: {gpus: 4, bus_ids: [a, b]}": ["'node.bus_ids' has 2 bus ids, and 'node.gpus' is 4 [plan.site-gpus]"],
+            "match: {hostname: '*'}": ["'match' matches every machine that has the named properties [plan.match]"],
+            "match: {hostname: 'a '}": ["'match.hostname' is 'a ', which matches nothing [plan.match]"],
+            "match: {slurm_cluster: a, beaker_cluster: b}": ["'match' requires a Slurm job that is also a Beaker job [plan.match]"],
+            "scheduler: {kind: slurm, directives: {partion: a}}": ["sbatch has no known option --partion [plan.slurm-unknown]"],
+            "scheduler: {directives: {partition: a}}": ["directives are for sbatch, but the scheduler is local [plan.site-scheduler]"],
+            "node: {gpus: 4, bus_ids: [a, b]}": ["'node.bus_ids' has 2 bus ids, but 'node.gpus' is 4 [plan.site-gpus]"],
             "node: {gpus: 2}\nexpect: {all_reduce_busbw: [{gpus_per_node: 4, size: 1GiB, min: 1GB/s}]}": [
-                "this expectation never fits: it is for 4 GPUs on each node, and a node has 2 [plan.expectation]"],
+                "this expectation never applies: it is for 4 GPUs on each node, but a node has 2 [plan.expectation]"],
             "expect: {all_reduce_busbw: [{nodes: '>1', size: 1GiB, min: 1GB/s}]}": [
-                "this expectation never fits: it is for >1 nodes, and this site is one machine [plan.expectation]"],
+                "this expectation never applies: it is for >1 nodes, but this site is one machine [plan.expectation]"],
             "scheduler: {kind: slurm}\nexpect: {all_reduce_busbw: [{nodes: '>4,<2', size: 1GiB, min: 1GB/s}]}": [
-                "this expectation never fits: no number of nodes is >4,<2 [plan.expectation]"],
-            "expect: {all_reduce_busbw: [{size: 1GiB, min: 0GB/s}]}": ["this expectation asks for nothing: 'min' is 0 [plan.expectation]"],
-            "env: {set: {A: 1, B: 2}}\noverlays: {x: {env: {A: 1, B: 3}}}": ["the overlay 'x' sets A=1, as the site does without it [plan.overlay]"],
+                "this expectation never applies: no number of nodes is >4,<2 [plan.expectation]"],
+            "expect: {all_reduce_busbw: [{size: 1GiB, min: 0GB/s}]}": ["this expectation has no effect: 'min' is 0 [plan.expectation]"],
+            "env: {set: {A: 1, B: 2}}\noverlays: {x: {env: {A: 1, B: 3}}}": ["the overlay 'x' sets A=1, which the site already sets [plan.overlay]"],
             "overlays: {x: {}}": ["the overlay 'x' sets nothing [plan.overlay]"],
             "extends: local\nenv: {set: {NCCL_PROTO: Simple}}": [],  # that safe-protocols is the same now is no fault of this file
         }
@@ -210,11 +210,11 @@ class Check(CliTest):
             self.assertEqual((done.returncode, re.findall("warning|error", done.stderr)), (0, []), done.stderr)
 
     def test_wrong_usage(self):
-        for words, said in ((("check",), "nlaunch sites check: FILE is required\nnlaunch sites check --help says what it takes\n"),
-                            (("check", "a", "b"), "nlaunch sites check: 'b' is one argument too many\nnlaunch sites check --help says what it takes\n"),
-                            (("init", "a"), "nlaunch sites init: 'a' is one argument too many\nnlaunch sites init --help says what it takes\n"),
-                            (("init", "--name", "Our Box"), "nlaunch sites init: --name: 'Our Box' is no name of a profile: our-box is\n"
-                                                            "nlaunch sites init --help says what it takes\n")):
+        for words, said in ((("check",), "nlaunch sites check: FILE is required\nsee nlaunch sites check --help\n"),
+                            (("check", "a", "b"), "nlaunch sites check: unexpected argument 'b'\nsee nlaunch sites check --help\n"),
+                            (("init", "a"), "nlaunch sites init: unexpected argument 'a'\nsee nlaunch sites init --help\n"),
+                            (("init", "--name", "Our Box"), "nlaunch sites init: --name: 'Our Box' is not a valid profile name; use our-box\n"
+                                                            "see nlaunch sites init --help\n")):
             done = self.nlaunch("sites", *words)
             self.assertEqual((done.returncode, done.stdout, done.stderr), (64, "", said))
         done = self.nlaunch("sites", "check", "nope.yaml")
@@ -238,14 +238,14 @@ class Init(CliTest):
         path = self.folder / "here.yaml"
         done = self.nlaunch("sites", "init", "--name", "here", "--output", path)
         self.assertEqual((done.returncode, done.stdout, self.normal(done.stderr)), (
-            0, "", "read it, decide what its comments ask, then: nlaunch sites check $FOLDER/here.yaml\n"))
+            0, "", "review it, answer the questions in its comments, then run: nlaunch sites check $FOLDER/here.yaml\n"))
         text = path.read_text()
         self.assertIn("\nname: here\n", text)
         self.assertIn(f'  arch: "{os.uname().machine}"\n', text)
         self.usable(path)
         again = self.nlaunch("sites", "init", "--output", path)
         self.assertEqual((again.returncode, self.normal(again.stderr)), (
-            64, "nlaunch sites init: '$FOLDER/here.yaml' is there already: remove it, or give another --output\n"))
+            64, "nlaunch sites init: '$FOLDER/here.yaml' already exists: remove it, or choose another --output\n"))
         self.assertEqual(path.read_text(), text)
 
     def test_of_a_cluster_that_slurm_tells_of(self):
@@ -317,8 +317,8 @@ else:
         conf = self.folder / "nccl.conf"
         conf.write_text("NCCL_SOCKET_FAMILY=AF_INET\n")
         done, _ = self.run_one(self.library(), options=["--env", f"NCCL_CONF_FILE={conf}", "--env", "NCCL_MIN_CTAS=4"])
-        said = ["NCCL read NCCL_SOCKET_FAMILY=AF_INET, which nlaunch did not set: an nccl.conf, or the program itself",
-                "set, and not read by NCCL in this run: NCCL_MIN_CTAS"]
+        said = ["NCCL read NCCL_SOCKET_FAMILY=AF_INET, which nlaunch did not set: it comes from an nccl.conf or the program itself",
+                "set but not read by NCCL in this run: NCCL_MIN_CTAS"]
         summary = json.loads((self.run_folder / "summary.json").read_text())
         self.assertEqual(summary["nccl_environment"], {"learner": said})
         for line in said:

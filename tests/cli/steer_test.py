@@ -137,7 +137,7 @@ class Steer(CliTest):
         self.wait_until(lambda: self.events("process-fresh"))
         self.assertEqual(self.states()["engine.1"], "ready")
         said = self.end()
-        self.assertIn("nlaunch: engine.1 has the weights of now\n", said)
+        self.assertIn("nlaunch: engine.1 has the current weights\n", said)
         told = re.findall(r"^told (.*)$", self.log("learner.0"), re.M)
         self.assertEqual(told, [str([every[0], every[2]]), str(every)])
         self.assertEqual([event["process"] for event in self.events("process-stale")], ["engine.1"])
@@ -164,7 +164,7 @@ class Steer(CliTest):
         self.begin("{of: engine, exec: [bash, -c, 'echo no such router >&2; exit 3']}")
         (self.run_folder / "die-2").touch()
         self.wait_until(lambda: self.generation() == 3)
-        self.assertIn("nlaunch: the program of on_change of learner.0 could not take that the addresses of 'engine' have changed: "
+        self.assertIn("nlaunch: the on_change program of learner.0 did not accept the new addresses of 'engine': "
                       "exited with code 3: no such router\n", self.end())
 
     def test_one_that_stands_by_takes_the_place_at_once(self):
@@ -187,32 +187,32 @@ class Steer(CliTest):
         self.wait_until(lambda: self.events("process-unresponsive"))
         self.wait_until(lambda: self.generation() == 3)
         said = self.end()
-        self.assertRegex(said, r"nlaunch: engine\.1 does not answer any more \(tokens stays at \d+ for 1s, while running is 1\)\n")
+        self.assertRegex(said, r"nlaunch: engine\.1 stopped responding \(tokens has been stuck at \d+ for 1s while running is 1\)\n")
         self.assertEqual({event["process"] for event in self.events("process-unresponsive")}, {"engine.1"})
 
     def test_a_restart_that_is_requested_counts_as_none(self):
         self.begin("{of: engine, signal: USR1}")
         pids = {event["process"]: event["pid"] for event in self.events("process-started")}
-        self.assertEqual(self.nlaunch("restart", self.run_folder.name, "engine.2"), (0, "run ID: engine.2 starts again\n", ""))
+        self.assertEqual(self.nlaunch("restart", self.run_folder.name, "engine.2"), (0, "run ID: restarting engine.2\n", ""))
         self.wait_until(lambda: self.generation() == 3)
-        self.assertEqual(self.nlaunch("restart", "steered", "engine"), (0, "run ID: engine.0, engine.1, engine.2 start again\n", ""))
+        self.assertEqual(self.nlaunch("restart", "steered", "engine"), (0, "run ID: restarting engine.0, engine.1, engine.2\n", ""))
         self.wait_until(lambda: len(self.events("process-ready")) == 3 + 1 + 3)
         starts = [event["process"] for event in self.events("process-started")]
         self.assertEqual([starts.count(name) for name in ("engine.0", "engine.1", "engine.2", "learner.0")], [2, 2, 3, 1])
         said = self.end()
-        self.assertIn("nlaunch: as requested: engine.2 starts again\n", said)
-        self.assertNotIn("starts again in", said)
+        self.assertIn("nlaunch: as requested: restarting engine.2\n", said)
+        self.assertNotIn("restarts in", said)
         self.assertIn(f"learner {pids['learner.0']}\n", self.log("learner.0"))
 
     def test_fewer_engines_and_again_all_of_them(self):
         self.begin("{of: engine, signal: USR1}")
         every = self.addresses()
-        self.assertEqual(self.nlaunch("scale", "steered", "engine=1"), (0, "run ID: 'engine' has 1 from now on: engine.1, engine.2 stop\n", ""))
+        self.assertEqual(self.nlaunch("scale", "steered", "engine=1"), (0, "run ID: scaling 'engine' to 1: stopping engine.1, engine.2\n", ""))
         self.wait_until(lambda: self.addresses() == every[:1] and len(self.events("process-ended")) == 2)
-        self.assertEqual(self.nlaunch("scale", "steered", "engine=1"), (0, "run ID: 'engine' has 1 already\n", ""))
-        self.assertEqual(self.nlaunch("scale", "steered", "engine=2"), (0, "run ID: 'engine' has 2 from now on: engine.1 starts\n", ""))
+        self.assertEqual(self.nlaunch("scale", "steered", "engine=1"), (0, "run ID: 'engine' already has 1\n", ""))
+        self.assertEqual(self.nlaunch("scale", "steered", "engine=2"), (0, "run ID: scaling 'engine' to 2: starting engine.1\n", ""))
         self.wait_until(lambda: self.addresses() == every[:2])
-        self.assertEqual(self.nlaunch("scale", "steered", "engine=3"), (0, "run ID: 'engine' has 3 from now on: engine.2 starts\n", ""))
+        self.assertEqual(self.nlaunch("scale", "steered", "engine=3"), (0, "run ID: scaling 'engine' to 3: starting engine.2\n", ""))
         self.wait_until(lambda: self.addresses() == every)
         self.end()
         self.assertEqual(json.loads((self.run_folder / "summary.json").read_text())["outcome"], "finished")
@@ -223,11 +223,11 @@ class Steer(CliTest):
     def test_a_role_gets_other_settings(self):
         self.begin("{of: engine, signal: USR1}")
         every = self.addresses()
-        self.assertEqual(self.update(), (0, "", f"run {self.run_folder.name} has this plan already; after a change of code alone, `nlaunch restart {self.run_folder.name} ROLE`\n"))
+        self.assertEqual(self.update(), (0, "", f"run {self.run_folder.name} already has this plan; if only code changed, use `nlaunch restart {self.run_folder.name} ROLE`\n"))
         file = self.folder / "steered.yaml"
         file.write_text(file.read_text().replace("loaded weights of step 7", "loaded weights of step 8").replace("    ports: [http]\n", "    ports: [http]\n    env: {EXTRA: \"1\"}\n"))
         code, out, err = self.update()
-        self.assertEqual((code, err), (0, "nothing is changed yet: with --yes these roles start again\n"))
+        self.assertEqual((code, err), (0, "nothing has changed yet: restart these roles with --yes\n"))
         self.assertRegex(out, r"^engine\n  command\n    - python3 -c .*step 7.*\n    \+ python3 -c .*step 8.*\n  env EXTRA\n    \+ 1\n$")
         self.assertEqual(self.update("--yes")[::2], (0, ""))
         self.wait_until(lambda: all("step 8" in self.log(f"engine.{index}") for index in range(3)))
@@ -236,7 +236,7 @@ class Steer(CliTest):
         self.assertEqual(self.addresses(), every)
         self.assertEqual(self.update()[0], 0)
         said = self.end()
-        self.assertIn("nlaunch: as requested: engine.0, engine.1, engine.2 start again\n", said)
+        self.assertIn("nlaunch: as requested: restarting engine.0, engine.1, engine.2\n", said)
         plan = json.loads((self.run_folder / "plan.json").read_text())
         self.assertIn("step 8", json.dumps(plan["roles"]))
 
@@ -246,7 +246,7 @@ class Steer(CliTest):
         before = file.read_text()
         file.write_text(before.replace("count: 3", "count: 2"))
         code, _, err = self.update("--yes")
-        self.assertEqual((code, err), (65, "nlaunch update: processes, engine count cannot change while the run goes on\n"))
+        self.assertEqual((code, err), (65, "nlaunch update: processes, engine count cannot change during the run\n"))
         file.write_text(before.replace("command: [python3, -c", "command: [no-such-python3, -c", 1))
         code, _, err = self.update("--yes")
         self.assertEqual(code, 65)
@@ -257,17 +257,17 @@ class Steer(CliTest):
     def test_what_cannot_be_is_refused_with_the_reason(self):
         self.begin("{of: engine, signal: USR1}")
         for words, why in (
-                (("restart", "steered", "engin"), "there is no 'engin' in the run: it has engine (engine.0 to engine.2), learner"),
-                (("restart", "steered", "engine.3"), "there is no 'engine.3' in the run: it has engine (engine.0 to engine.2), learner"),
-                (("scale", "steered", "engine=4"), "the plan has 3 of 'engine', and room for no more: 4 could not be"),
-                (("scale", "steered", "engine=0"), "'engine' needs 1 at least, and 0 would be left"),
-                (("scale", "steered", "learner=1"), "role 'learner' cannot have fewer processes: scale is for engines and services"),
-                (("drain", "steered", "node7"), "the run is on one machine: nothing of it could go elsewhere")):
+                (("restart", "steered", "engin"), "'engin' not found in the run; it has engine (engine.0 to engine.2), learner"),
+                (("restart", "steered", "engine.3"), "'engine.3' not found in the run; it has engine (engine.0 to engine.2), learner"),
+                (("scale", "steered", "engine=4"), "the plan has room for 3 of 'engine', not for 4"),
+                (("scale", "steered", "engine=0"), "'engine' needs at least 1, and 0 would be left"),
+                (("scale", "steered", "learner=1"), "role 'learner' cannot be scaled: only engines and services can"),
+                (("drain", "steered", "node7"), "the run is on one machine: its processes cannot move to another node")):
             self.assertEqual(self.nlaunch(*words), (65, "", f"nlaunch {words[0]}: {why}\n"))
-        self.assertEqual(self.nlaunch("scale", "steered", "engine"), (64, "", "nlaunch scale: 'engine' is not ROLE=N\n"))
+        self.assertEqual(self.nlaunch("scale", "steered", "engine"), (64, "", "nlaunch scale: expected ROLE=N, got 'engine'\n"))
         self.end()
         code, _, err = self.nlaunch("restart", "steered", "engine")
-        self.assertEqual((code, err), (65, f"nlaunch restart: run {self.run_folder.name} is not going on: finished\n"))
+        self.assertEqual((code, err), (65, f"nlaunch restart: run {self.run_folder.name} is not running: finished\n"))
         self.assertFalse(list((self.run_folder / "attempt-0" / "requests").iterdir()))
 
     def test_what_is_no_request_is_removed(self):
@@ -294,17 +294,17 @@ roles:
 """)
         done = subprocess.run([NLAUNCH, "plan", path, "--site", "local"], capture_output=True, text=True, env=self.env, cwd=SOURCE)
         self.assertEqual((done.returncode, re.findall(r"error: (.*) \[", done.stderr)), (65, [
-            "there is no role 'engines'", "role 'learner' is told of itself",
-            "role 'mute' has no ports, so there is no address of it that could change"]), done.stderr)
+            "unknown role 'engines'", "role 'learner' cannot be notified of its own changes",
+            "role 'mute' has no ports, so it has no address that could change"]), done.stderr)
         path.write_text(path.read_text().replace(", on_change: {of: [engines, learner, mute], signal: USR1}", ""))
         done = subprocess.run([NLAUNCH, "plan", path, "--site", "local"], capture_output=True, text=True, env=self.env, cwd=SOURCE)
         self.assertEqual((done.returncode, re.findall(r"error: (.*) \[", done.stderr)), (65, [
-            "none of role 'learner' can stand by", "none of role 'ranks' can stand by",
-            "role 'mute' has no ports: nobody is told of its processes, whether they stand by or not",
-            "2 of role 'all' were to stand by, and there are 2: none would be used"]), done.stderr)
+            "role 'learner' cannot have standbys", "role 'ranks' cannot have standbys",
+            "role 'mute' has no ports: no other role gets the addresses of its processes, standby or not",
+            "2 of role 'all' would be on standby, but there are 2: none would be used"]), done.stderr)
         path.write_text("version: 1\nname: wrong\nroles: {engine: {kind: engine, throughput: vllm, command: [vllm]}, learner: {kind: learner, command: [sh]}}\n")
         done = subprocess.run([NLAUNCH, "plan", path, "--site", "local"], capture_output=True, text=True, env=self.env, cwd=SOURCE)
-        self.assertIn("error: vllm is asked on the port 'http', and role 'engine' has no such port [plan.ready]", done.stderr)
+        self.assertIn("error: vllm is checked on port 'http', which role 'engine' does not have [plan.ready]", done.stderr)
 
 
 if __name__ == "__main__":

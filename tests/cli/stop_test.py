@@ -27,7 +27,7 @@ class Stop(CliTest):
 
     def stop(self, *options):
         stopped = self.nlaunch("stop", "test", "--runs-dir", self.folder / "runs", *options, timeout=20)
-        self.assertRegex(stopped.stdout, r"^run \S+ is stopped: interrupted\n$", stopped.stderr)
+        self.assertRegex(stopped.stdout, r"^run \S+ stopped: interrupted\n$", stopped.stderr)
         out, err = self.process.communicate(timeout=10)
         self.assertEqual(self.process.returncode, 130, err)
         self.assertRegex(err, r"\nstopped by `nlaunch stop` after \S+\n")
@@ -41,8 +41,8 @@ class Stop(CliTest):
         refused = self.nlaunch("stop", copy, timeout=20)
         pid = next(json.loads(line)["pid"] for line in events.read_text().splitlines() if '"event":"run"' in line)
         self.assertEqual(refused.returncode, 65)
-        self.assertEqual(refused.stderr, f"error: run {self.run_folder.name} names pid {pid}, which is an nlaunch but does not write this run's events: "
-                                         "the folder was copied or changed, and nothing is signalled [run.pid]\n")
+        self.assertEqual(refused.stderr, f"error: run {self.run_folder.name} records pid {pid}, which is an nlaunch but does not write "
+                                         "this run's events: the directory was copied or changed, so no signal was sent [run.pid]\n")
         self.assertIsNone(self.process.poll())
         # The run that another one's events are put into.
         shutil.copy(events, copy / "of-another.jsonl")
@@ -109,7 +109,7 @@ class StopInBetween(CliTest):
         _, err = process.communicate(timeout=20)
         self.assertLess(time.monotonic() - begin, 5)
         self.assertEqual(process.returncode, code, err)
-        self.assertRegex(err, rf"(^|\n){sentence}\neverything about it: \S+\n$")
+        self.assertRegex(err, rf"(^|\n){sentence}\nrun directory: \S+\n$")
         summary = json.loads((self.own_folder / "summary.json").read_text())
         self.assertEqual((summary["outcome"], summary["exit_code"]), (outcome, code))
         self.assertRegex(summary["sentence"], f"^{sentence}$")

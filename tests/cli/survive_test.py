@@ -61,22 +61,22 @@ class Survive(CliTest):
     def test_an_engine_that_hangs_is_replaced(self):
         result = self.run_of("hang", "{policy: on-failure, max: 2, backoff: 100ms}")
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertRegex(result.stdout + result.stderr, r"nlaunch: engine\.0 does not answer any more \(http://\S+/health: .*, 3 times in a row\)\n")
-        self.assertIn("nlaunch: engine.0 starts again in 100ms (restart 1 of 2)\n", result.stdout + result.stderr)
+        self.assertRegex(result.stdout + result.stderr, r"nlaunch: engine\.0 stopped responding \(http://\S+/health: .*, 3 times in a row\)\n")
+        self.assertIn("nlaunch: engine.0 restarts in 100ms (restart 1 of 2)\n", result.stdout + result.stderr)
         self.assertEqual(self.process("engine.0")["restarts"], 1)
         learner = self.process("learner.0")
         self.assertEqual((learner["restarts"], (self.run_folder / "attempt-0/logs/learner.0.log").read_text()), (0, f"learner {learner['pid']}\n"))
         events = [json.loads(line) for line in (self.run_folder / "events.jsonl").read_text().splitlines()]
         at = {one["event"]: one["mono_ms"] for one in events if one.get("process") == "engine.0" and one["event"] != "process-started"}
         self.assertIn("process-unresponsive", at)
-        self.assertIn({"event": "process-killed", "process": "engine.0", "why": "it serves nobody any more"},
+        self.assertIn({"event": "process-killed", "process": "engine.0", "why": "it no longer serves requests"},
                       [{key: one.get(key) for key in ("event", "process", "why")} for one in events])
 
     def test_without_a_restart_a_hang_ends_the_run(self):
         result = self.run_of("hang", "{policy: never}", seconds=30)
         self.assertEqual(result.returncode, 124, result.stderr)
         self.assertEqual((self.summary()["outcome"], self.summary()["first"]), ("unresponsive", "engine.0"))
-        self.assertRegex(self.summary()["what"], r"^engine\.0 does not answer any more \(http://\S+/health: .*, 3 times in a row\) \S+ into the run$")
+        self.assertRegex(self.summary()["what"], r"^engine\.0 stopped responding \(http://\S+/health: .*, 3 times in a row\) \S+ into the run$")
 
     def test_the_run_goes_on_with_enough_engines(self):
         result = self.run_of("hang", "{policy: never}", "tolerate: {min: 0}", count=2)
@@ -84,16 +84,16 @@ class Survive(CliTest):
         summary = self.summary()
         self.assertEqual(summary["outcome"], "finished")
         for name, left in (("engine.0", 1), ("engine.1", 0)):
-            self.assertRegex(self.process(name)["lost"], rf"^{name} does not answer any more")
-        self.assertEqual(sorted(one.rpartition("; ")[2] for one in summary["troubles"] if "goes on" in one)[-1][:27], "the run goes on without eng")
+            self.assertRegex(self.process(name)["lost"], rf"^{name} stopped responding")
+        self.assertEqual(sorted(one.rpartition("; ")[2] for one in summary["troubles"] if "continues" in one)[-1][:29], "the run continues without eng")
 
     def test_what_dies_in_the_same_way_at_once_is_not_started_for_ever(self):
         result = self.run_of("die", "{policy: on-failure, max: 50, backoff: {from: 10ms, to: 40ms}}", seconds=60)
         self.assertEqual(result.returncode, 9, result.stderr)
         self.assertEqual(self.process("engine.0")["restarts"], 2)
-        self.assertRegex(self.summary()["what"], r"^engine\.0 exited with code 9 after .*; it ended so 3 times in a row, each soon after its start, and is not started again$")
+        self.assertRegex(self.summary()["what"], r"^engine\.0 exited with code 9 after .*; crash loop: it failed the same way 3 times in a row, each time soon after its start, and is not restarted$")
         for wait in ("10ms (restart 1 of 50)", "20ms (restart 2 of 50)"):
-            self.assertIn(f"nlaunch: engine.0 exited with code 9; it starts again in {wait}\n", result.stdout + result.stderr)
+            self.assertIn(f"nlaunch: engine.0 exited with code 9; it restarts in {wait}\n", result.stdout + result.stderr)
 
     def test_too_few_engines_end_the_run(self):
         result = self.run_of("die", "{policy: never}", "tolerate: {min: 1}", count=2, seconds=60)
@@ -113,10 +113,10 @@ roles:
         result = self.nlaunch("plan", path, "--site", "local", "--set", "weight_sync.backend=gloo")
         self.assertEqual(result.returncode, 65)
         self.assertEqual([line.partition("error: ")[2] for line in result.stderr.splitlines() if "error: " in line], [
-            "the run ends with role 'learner', and none of its processes can be done without [plan.tolerate]",
-            "the processes of role 'ranks' have one communicator, which ends with each of them [plan.tolerate]",
-            "2 of role 'all' have to be left, and there are 2: none may be lost [plan.tolerate]",
-            "1 of role 'one' have to be left, and there are 1: none may be lost [plan.tolerate]"])
+            "the run ends with role 'learner', so none of its processes can be lost [plan.tolerate]",
+            "the processes of role 'ranks' share one communicator, which fails when one of them ends [plan.tolerate]",
+            "2 of role 'all' must remain, but there are 2: none can be lost [plan.tolerate]",
+            "1 of role 'one' must remain, but there are 1: none can be lost [plan.tolerate]"])
 
 
 if __name__ == "__main__":

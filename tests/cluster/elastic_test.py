@@ -109,12 +109,12 @@ PartitionName=urgent Nodes=ALL PriorityTier=10 PreemptMode=CANCEL
         self.addCleanup(urgent.communicate)
         self.wait_until(lambda: self.addresses() == 2)
         lost = self.events("node-lost")
-        self.assertEqual([(event["host"], event["why"]) for event in lost], [("node2", "its job was told to end (SIGTERM)")])
+        self.assertEqual([(event["host"], event["why"]) for event in lost], [("node2", "its job received SIGTERM")])
         self.wait_until(lambda: self.addresses() == 3, 60)
         self.assertEqual(len(self.jobs().keys() - first.keys()), 1)
         self.assertEqual([event["host"] for event in self.events("node-back")].count("node2"), 2)
         _, err = self.ends(process)
-        self.assertRegex(err, rf"node node2 was lost after {WHEN}: its job was told to end \(SIGTERM\); the run goes on without engine\.\d, with 2 of 'engine'\n")
+        self.assertRegex(err, rf"node node2 was lost after {WHEN}: its job received SIGTERM; the run continues without engine\.\d, with 2 of 'engine'\n")
 
     def test_jobs_that_wait_in_the_queue_are_cancelled_with_the_run(self):
         process = self.begun_where_two_nodes_are_free()
@@ -130,7 +130,7 @@ PartitionName=urgent Nodes=ALL PriorityTier=10 PreemptMode=CANCEL
         self.wait_until(lambda: self.events("trouble"), 60)
         self.wait_until(lambda: "PENDING" in self.jobs().values(), 20)
         _, err = self.ends(process)
-        self.assertRegex(err, rf"no node could be borrowed for lent\.\d: job {job} ended before its agent came\n")
+        self.assertRegex(err, rf"no node could be borrowed for lent\.\d: job {job} ended before its agent connected\n")
 
     def test_without_any_the_run_goes_on_and_says_why(self):
         process = self.begun("--no-preflight", "--set", "pools.lent.elastic.min=0", "--set", "pools.lent.slurm.partition=nowhere")

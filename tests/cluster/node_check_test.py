@@ -12,7 +12,7 @@ from cluster import SITE, Cluster
 
 SOURCE = pathlib.Path(os.environ["NLAUNCH_SOURCE"])
 NLAUNCH = pathlib.Path(os.environ["NLAUNCH_BUILD"]) / "bin" / "nlaunch"
-FAILS = "fail limits open files: 200 (expected 4096 and more)"
+FAILS = "fail limits open files: 200 (expected at least 4096)"
 # What makes one of the nodes, which are all this machine, a bad one.
 BAD = "[[ $SLURMD_NODENAME != node1 ]] || ulimit -n 200\n"
 
@@ -136,7 +136,7 @@ class NodeChecks(unittest.TestCase):
         self.wait_until(lambda: self.cluster.state(1).startswith("drained"))
         self.assertRegex(self.field("node", "node1", "Reason"), rf"^nlaunch: {re.escape(FAILS)} \[root@")
         before = self.field("node", "node1", "Reason")
-        self.wait_until(lambda: "nlaunch: node1 is drained already\n" in self.log.read_text())
+        self.wait_until(lambda: "nlaunch: node1 is already drained\n" in self.log.read_text())
         self.assertEqual((self.field("node", "node1", "Reason"), self.cluster.state(0)), (before, "idle"))
 
     def test_a_job_names_its_bad_nodes(self):
@@ -191,7 +191,7 @@ class NodeChecks(unittest.TestCase):
         done = self.run_quickstart()
         self.assertEqual(done.returncode, 0, done.stderr)
         day = time.strftime("%Y-%m-%d", time.localtime(now))
-        self.assertTrue(done.stderr.startswith(f"note: left out, as {self.folder}/bad.tsv says: node0 (slow; alice, {day})\n"), done.stderr)
+        self.assertTrue(done.stderr.startswith(f"note: excluded nodes (listed in {self.folder}/bad.tsv): node0 (slow; alice, {day})\n"), done.stderr)
         job = re.search(r"^job (\d+), run ", done.stderr, re.M)[1]
         self.assertEqual(self.field("job", job, "ExcNodeList"), "node0")
         self.wait_until(lambda: self.field("job", job, "NodeList") == "node1")
@@ -211,7 +211,7 @@ class NodeChecks(unittest.TestCase):
         self.with_ledger(f"{now}\tnode1\tslow\talice")
         done = self.run_quickstart("--set", "slurm.exclude=node0")
         self.assertEqual(done.returncode, 65)
-        self.assertIn("note: left out, as ", done.stderr)
+        self.assertIn("note: excluded nodes (listed in ", done.stderr)
         self.assertIn("error: ", done.stderr)
         self.assertIn("Requested node configuration is not available", done.stderr)
 

@@ -91,7 +91,7 @@ class Places(LooksAtRuns):
     def test_what_fits_at_no_switch_is_refused_by_name(self):
         code, said = self.launch("--set", "roles.learner.pool=[train, one, other]", keep="keep_together: switch")
         self.assertEqual(code, 69, said)
-        self.assertIn("'learner' is to be within one switch (keep_together, ", said)
+        self.assertIn("'learner' must be within one switch (keep_together, ", said)
         self.assertRegex(said, r"and has 6 nodes: of job \d+ no switch has more than 3 for it\n")
         self.assertEqual(self.events("process-started"), [])
 

@@ -141,7 +141,7 @@ class Pools(LooksAtRuns):
         self.assertEqual({name: number for name, number in restarts.items() if number},
                          {"engine.0.0": 1, "engine.0.1": 1})
         self.assertEqual([self.pid_of(f"learner.{rank}") for rank in range(TRAIN)], learners)
-        self.assertIn("nlaunch: engine.0.1 was killed by SIGKILL; engine.0 starts again in 100ms, all 2 processes of it (restart 1 of 2)\n",
+        self.assertIn("nlaunch: engine.0.1 was killed by SIGKILL; engine.0 restarts in 100ms, all 2 of its processes (restart 1 of 2)\n",
                       "".join(log.read_text() for log in self.folder.glob("runs/pools/slurm-*.log")))
         of_replica = self.cluster.run(NLAUNCH, "logs", self.run_folder, "--role", "engine.0").stdout
         of_process = self.cluster.run(NLAUNCH, "logs", self.run_folder, "--role", "engine.0.1").stdout
@@ -160,19 +160,19 @@ class Pools(LooksAtRuns):
         self.assertEqual(len(readers), 5)  # the other colocated engines, and the two nodes of the replica
         for _, status, value in readers:
             self.assertEqual(status, "pass", value)
-            self.assertRegex(value, r"^what learner\.0's node writes is seen here after 0\.\d\d s$")
+            self.assertRegex(value, r"^files that learner\.0's node writes are seen here after 0\.\d\d s$")
         self.assertEqual(list((self.folder / "weights").iterdir()), [])
 
     def test_a_folder_that_an_engine_cannot_reach_is_found(self):
         (self.folder / "file").write_text("")
         rows = self.preflight_rows("weights", "--set", f"weight_sync={{backend: disk, path: {self.folder}/file/weights}}")
-        self.assertEqual({row[1:] for row in rows}, {("fail", "cannot make the folder: Not a directory")})
+        self.assertEqual({row[1:] for row in rows}, {("fail", "cannot create the directory: Not a directory")})
 
     def test_nixl_is_looked_for_where_weights_go_over_it(self):
         rows = self.preflight_rows("weights", "--set", "weight_sync={backend: nixl}")
         self.assertEqual({(status, value) for _, status, value in rows},
                          {("fail", "/usr/bin/python3 has no NIXL"),
-                          ("unknown", "whether it has NIXL is not known: its command names no Python")})
+                          ("unknown", "unknown whether it has NIXL: its command names no Python")})
 
     def test_a_command_runs_beside_a_process_of_any_component(self):
         done = self.cluster.run(*self.command("--detach", "--no-preflight", "--set", "vars.seconds=30"))

@@ -80,8 +80,8 @@ class Ray(Runs):
         self.assertEqual(len(findings), 2, err)  # two engines
         for finding in findings:
             self.assertRegex(finding, rf"^engine \(pid \d+, ray::LLMRayActor\S*\) has the learner's libnccl \S+ "
-                                      rf"\({self.library}\); what starts it hands on LD_PRELOAD, as with all of os\.environ: "
-                                      r"hand it \$\{role\.engine\.env_file\} instead$")
+                                      rf"\({self.library}\); its parent passes on LD_PRELOAD, for example with all of os\.environ: "
+                                      r"pass it \$\{role\.engine\.env_file\} instead$")
         self.nothing_is_left()
 
     def test_an_actor_that_dies_is_named_by_the_last_lines_of_the_driver(self):

@@ -53,7 +53,7 @@ class Resume(Runs):
         code, out, err = self.end_of(self.process, 60)
         self.assertEqual(code, 0, err)
         self.counted_all(250)
-        self.assertIn("nlaunch: the supervisor was killed by SIGKILL; its agents go on, and another takes the run over\n", err)
+        self.assertIn("nlaunch: the supervisor was killed by SIGKILL; its agents keep running, and another one takes over the run\n", err)
         self.assertIn("learner.0 │ step 249\n", out)
         self.assertEqual(self.summary()["outcome"], "finished")
         self.nothing_is_left()
@@ -68,7 +68,7 @@ class Resume(Runs):
         job = self.events("run")[0]["job"]
         outside = self.nlaunch("resume", self.run_folder)
         self.assertEqual((outside.returncode, outside.stderr),
-                         (65, f"nlaunch resume: run {self.run_folder.name} is in job {job} of Slurm, and this is in none: call it in that job\n"))
+                         (65, f"nlaunch resume: run {self.run_folder.name} is in job {job} of Slurm, but this is not in a job: run the command in that job\n"))
         # In between an engine dies, which nobody notices yet.
         os.kill(before["engine.1"], signal.SIGKILL)
         inside = self.cluster.start("env", f"SLURM_JOB_ID={job}", f"SLURM_JOBID={job}", f"SLURM_JOB_NUM_NODES={NODES}", f"SLURM_NNODES={NODES}",
@@ -77,7 +77,7 @@ class Resume(Runs):
         self.addCleanup(inside.communicate)
         self.led_again()
         again = self.nlaunch("resume", self.run_folder)
-        self.assertEqual(again.stderr, f"nlaunch resume: run {self.run_folder.name} has its nlaunch, with pid {self.supervisor()[0]} here\n")
+        self.assertEqual(again.stderr, f"nlaunch resume: run {self.run_folder.name} still has its nlaunch, with pid {self.supervisor()[0]} on this host\n")
         code, _, err = self.end_of(inside, 60)
         self.assertEqual(code, 0, err)
         after = self.pids()
@@ -94,8 +94,8 @@ class Resume(Runs):
             os.kill(pid, signal.SIGKILL)
         self.wait_until(lambda: not any(pathlib.Path(f"/proc/{pid}").exists() for pid in self.pids().values()), 20)
         log = (self.run_folder / "attempt-0" / "srun.log").read_text()
-        self.assertIn("what runs here goes on for 3s without it\n", log)
-        self.assertIn("no nlaunch took the run over within 3s; ending what runs here\n", log)
+        self.assertIn("processes here keep running for up to 3s without it\n", log)
+        self.assertIn("no nlaunch took over the run within 3s; stopping the processes here\n", log)
 
     def test_a_run_that_is_being_ended_is_not_taken_over(self):
         self.begun(1000)
@@ -114,7 +114,7 @@ class Resume(Runs):
         os.kill(self.supervisor()[0], signal.SIGINT)
         code, _, err = self.end_of(self.process)
         self.assertEqual(code, 130, err)
-        self.assertEqual(self.nlaunch("resume", self.run_folder).stderr, f"nlaunch resume: run {self.run_folder.name} is over: interrupted\n")
+        self.assertEqual(self.nlaunch("resume", self.run_folder).stderr, f"nlaunch resume: run {self.run_folder.name} has ended: interrupted\n")
         self.nothing_is_left()
 
 

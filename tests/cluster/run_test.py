@@ -20,7 +20,7 @@ class Fleet(Runs):
         for rank in range(NODES):
             self.assertIn(f"rank {rank} of 4 on node{rank} local 0\nall are here\n", self.log(f"learner.{rank}"))
             self.assertIn(f"learner.{rank} │ rank {rank} of 4 on node{rank} local 0", done.stdout)
-        self.assertIn("fleet on test-cluster: 4 learner · 4 engine", done.stderr)
+        self.assertIn("fleet on test-cluster: 4 × learner · 4 × engine", done.stderr)
         self.assertRegex(done.stderr, rf"\nfinished after {WHEN}\n")
         summary = self.summary()
         self.assertEqual([p["host"] for p in summary["processes"][:NODES]], [f"node{n}" for n in range(NODES)])
@@ -54,7 +54,7 @@ class Fleet(Runs):
     def test_a_killed_agent_is_a_lost_node(self):
         process = self.start()
         os.kill(self.agents()["node2"][0], signal.SIGKILL)
-        self.is_lost(process, rf"node node2 was lost after {WHEN}: the connection to its agent has ended\n")
+        self.is_lost(process, rf"node node2 was lost after {WHEN}: the connection to its agent was closed\n")
 
     def test_a_killed_slurmstepd_is_a_lost_node(self):
         process = self.start()
@@ -158,17 +158,17 @@ class Fleet(Runs):
     def test_too_few_files_for_so_many_nodes(self):
         done = self.cluster.run("salloc", "-Q", f"-N{NODES}", "prlimit", "--nofile=70:70", *self.command()[3:])
         self.assertEqual(done.returncode, 70, done.stderr)
-        self.assertIn("nlaunch: 4 nodes need 72 open files here, and this process may have 70 (ulimit -Hn)\n", done.stderr)
+        self.assertIn("nlaunch: 4 nodes need 72 open files, but this process may have only 70 (ulimit -Hn)\n", done.stderr)
 
     def test_too_few_nodes_and_here(self):
         done = self.cluster.run("salloc", "-Q", "-N2", *self.command("--here")[3:])
         self.assertEqual(done.returncode, 65)
-        self.assertRegex(done.stderr, r"^nlaunch run: job \d+ has 2 nodes, and the plan uses 4\n$")
+        self.assertRegex(done.stderr, r"^nlaunch run: job \d+ has 2 nodes, but the plan uses 4\n$")
 
     def test_a_text_that_no_other_node_would_get_as_it_is(self):
         done = self.cluster.run(*self.command("--set", "vars.seconds=${env.ODD}"), env={"ODD": "1\udcff"})
         self.assertEqual((done.returncode, done.stderr), (
-            65, "error: the plan cannot be saved, for a text in it is not UTF-8: /roles/0/command/2: '1\\xff' [launch.plan-text]\n"))
+            65, "error: the plan cannot be saved because a text in it is not UTF-8: /roles/0/command/2: '1\\xff' [launch.plan-text]\n"))
 
     def test_variables_that_contradict_each_other(self):
         done = self.cluster.run(*self.command()[3:], env={"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "node[0-3]",
@@ -223,8 +223,8 @@ class Hosts(Runs):
         self.assertEqual((done.returncode, done.stdout), (7, f"rank 2 on node2 in {self.folder}\ntyped\n"), done.stderr)
         gone = self.cluster.run(*execute, "learner.9", "--", "true")
         self.assertEqual(gone.returncode, 64)
-        self.assertRegex(gone.stderr, rf"^nlaunch exec: 'learner\.9' is no process in run {self.run_folder.name}; "
-                                      r"alive are: ((engine|learner)\.[0-3](, |\n)){8}$")
+        self.assertRegex(gone.stderr, rf"^nlaunch exec: 'learner\.9' is not a process in run {self.run_folder.name}; alive"
+                                      r": ((engine|learner)\.[0-3](, |\n)){8}$")
         self.nlaunch("stop", "fleet")
         self.wait_until(lambda: (self.run_folder / "summary.json").exists())
 
@@ -233,7 +233,7 @@ class Hosts(Runs):
         self.wait_for_learners()
         self.assertIn("running", self.nlaunch("ps", "fleet").stdout)
         done = self.nlaunch("stop", "fleet")
-        self.assertRegex(done.stdout, r"^job \d+ of run \S+ is told to stop; nlaunch logs -f shows how it ends\n$")
+        self.assertRegex(done.stdout, r"^job \d+ of run \S+ was told to stop; watch it with nlaunch logs -f\n$")
         self.wait_until(lambda: (self.run_folder / "summary.json").exists())
         self.assertEqual((self.summary()["outcome"], self.summary()["exit_code"]), ("interrupted", 130))
         self.nothing_is_left()

@@ -44,8 +44,8 @@ class Survive(Runs):
         self.assertEqual(code, 0, err)
         self.counted_all(100)
         self.assertEqual((self.lost(), self.starts_of("engine.0"), self.starts_of("engine.1")), ({}, ["node1", "node1"], ["node2"]))
-        self.assertRegex(err, rf"\nnode node1 was lost after {WHEN}: [^\n]*; the run goes on without engine\.0, with 2 of 'engine'\n")
-        self.assertRegex(out, rf"nlaunch: node1 is there again\n(.*\n)*nlaunch: engine\.0 is there again on node1, {WHEN} after it was lost\n")
+        self.assertRegex(err, rf"\nnode node1 was lost after {WHEN}: [^\n]*; the run continues without engine\.0, with 2 of 'engine'\n")
+        self.assertRegex(out, rf"nlaunch: node1 is back\n(.*\n)*nlaunch: engine\.0 is back on node1, {WHEN} after it was lost\n")
         self.nothing_is_left()
 
     def test_a_spare_takes_the_place_after_a_preflight(self):
@@ -58,7 +58,7 @@ class Survive(Runs):
         self.assertEqual(code, 0, err)
         self.counted_all(150)
         self.assertEqual((self.lost(), self.starts_of("engine.1")), ({}, ["node2", "node3"]))
-        self.assertIn("nlaunch: node3 takes the place of node2\n", out)
+        self.assertIn("nlaunch: node3 replaces node2\n", out)
         at = [address["host"] for address in json.loads((self.run_folder / "attempt-0" / "nodes.json").read_text())]
         self.assertEqual(at, ["node0", "node1", "node3"])
         self.nothing_is_left()
@@ -74,21 +74,21 @@ class Survive(Runs):
         code, _, err = self.end_of(process, 90)
         self.assertEqual(code, 0, err)
         self.counted_all(400)
-        self.assertIn("node3 could not take the place of node 3 of the plan: srun exited with code ", err)
+        self.assertIn("node3 could not replace node 3 of the plan: srun exited with code ", err)
         self.nothing_is_left()
 
     def test_a_drained_node_is_left_and_a_spare_takes_its_place(self):
         (self.folder / "fleet.yaml").write_text((self.folder / "fleet.yaml").read_text().replace("serve: {nodes: 3}", "serve: {nodes: 2}"))
         process = self.begun(100)
         drained = self.nlaunch("drain", "fleet", "node1")
-        self.assertEqual((drained.returncode, drained.stdout), (0, f"run {self.run_folder.name}: engine.0 stops, and node1 is left\n"), drained.stderr)
+        self.assertEqual((drained.returncode, drained.stdout), (0, f"run {self.run_folder.name}: draining node1: stopping engine.0\n"), drained.stderr)
         self.wait_until(lambda: self.starts_of("engine.0") == ["node1", "node3"])
         self.assertNotIn("node1", self.agents())
         self.assertEqual(self.nlaunch("drain", "fleet", "node0").stderr, "nlaunch drain: nlaunch itself runs on node0, the first node of the run\n")
         code, out, err = self.end_of(process, 60)
         self.assertEqual(code, 0, err)
         self.counted_all(100)
-        self.assertIn("nlaunch: node3 takes the place of node1\n", out)
+        self.assertIn("nlaunch: node3 replaces node1\n", out)
         engines = [(self.run_folder / "attempt-0" / "addrs" / "engine").read_text().split(), [event["removed"] for event in self.events("addresses")]]
         self.assertEqual((len(engines[0]), [len(one) for one in engines[1]]), (2, [1, 0]))
         self.nothing_is_left()
@@ -134,13 +134,13 @@ class Survive(Runs):
     def test_the_node_of_the_learner_ends_the_run(self):
         process = self.begun(600)
         os.kill(self.agents()["node0"][0], signal.SIGKILL)
-        self.is_lost(process, rf"node node0 was lost after {WHEN}: the connection to its agent has ended\n")
+        self.is_lost(process, rf"node node0 was lost after {WHEN}: the connection to its agent was closed\n")
 
     def test_one_engine_too_few_ends_the_run(self):
         process = self.begun(600)
         for _, (pid, _) in sorted(self.agents().items())[1:]:
             os.kill(pid, signal.SIGKILL)
-        self.is_lost(process, rf"node node\d was lost after {WHEN}: the connection to its agent has ended\n")
+        self.is_lost(process, rf"node node\d was lost after {WHEN}: the connection to its agent was closed\n")
         self.assertEqual(len(self.lost()), 2)
 
 

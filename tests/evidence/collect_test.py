@@ -77,7 +77,7 @@ class Ras(unittest.TestCase):
         said = self.collect(ras="127.0.0.1:1")
         missing = [one for one in said["processes"]["learner.0"]["missing"] if one["what"] == "NCCL RAS"]
         self.assertEqual(missing, [{"what": "NCCL RAS", "why": "127.0.0.1:1: Connection refused",
-                                    "install": "NCCL 2.24 or newer answers there once a communicator has been made"}])
+                                    "install": "NCCL 2.24 or newer listens there once a communicator exists"}])
 
     def test_the_flight_recorder_is_triggered_by_its_pipe(self):
         """Ranks that dump as PyTorch 2.5 does, when somebody writes into their pipe."""
@@ -191,16 +191,16 @@ class Servers(unittest.TestCase):
             "vllm:num_requests_running": 3, "vllm:num_requests_waiting": 1, "vllm:prompt_tokens_total": 10,
             "vllm:generation_tokens_total": 0}])
         self.assertGreaterEqual(said["metrics"][1]["at"], said["metrics"][0]["at"] + 0.9)
-        self.assertEqual(self.sentence(), "engine.0 on node0 is the culprit: it has 4 requests under way and generates nothing")
+        self.assertEqual(self.sentence(), "engine.0 on node0 is the culprit: it has 4 requests in flight and generates nothing")
 
     def test_one_that_generates(self):
         self.collect(rate=7)
-        self.assertEqual(self.sentence(), "unsure: nothing tells who is to blame")
+        self.assertEqual(self.sentence(), "unsure: nothing shows which process is to blame")
 
     def test_one_that_is_paused(self):
         self.assertTrue(self.collect(paused=True)["is_paused"]["paused"])
         self.assertEqual(self.sentence(),
-                         "unsure: engine.0 on node0 may be the culprit: it is paused (GET /is_paused), and nobody has resumed it")
+                         "unsure: engine.0 on node0 may be the culprit: it is paused (GET /is_paused), and nothing has resumed it")
 
     def test_one_that_does_not_answer(self):
         said = self.collect(mute=("/health", "/is_paused", "/metrics"))
@@ -268,7 +268,7 @@ class Freezes(unittest.TestCase):
         self.fake_debugger('kill -CONT "$pid"; echo "#0 main"\n')
         said = json.loads(self.collect(10).stdout.read())
         self.assertEqual(states(self.target.pid), {"T"})
-        self.assertIn({"what": f"native stacks of pid {self.target.pid}", "why": "it is stopped (state T), and left so",
+        self.assertIn({"what": f"native stacks of pid {self.target.pid}", "why": "it is stopped (state T), and was left stopped",
                        "install": ""}, said["processes"]["learner.0"]["missing"])
 
 

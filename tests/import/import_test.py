@@ -96,9 +96,9 @@ class Roles(Import):
 
     def test_what_the_script_ends_early_is_no_role_that_runs_on(self):
         serve = "CUDA_VISIBLE_DEVICES=0 vllm serve m --port 8123 &\nserver=$!\nuntil curl -sf localhost:8123/health; do sleep 5; done\npython ask.py\nkill $server\n"
-        self.assertIn("the script ends it, or waits for its end, before it starts train at line 8", self.refusal(
+        self.assertIn("the script stops it, or waits for it to exit, before it starts train at line 8", self.refusal(
             "#SBATCH --gpus-per-node=4\n" + serve + "wait\nCUDA_VISIBLE_DEVICES=1,2,3 python train.py\n"))
-        self.assertIn("line 3: `nginx -c x` goes to the background by itself, and the run would end with it", self.refusal(
+        self.assertIn("line 3: `nginx -c x` moves itself to the background, and the run would end with it", self.refusal(
             "#SBATCH --gpus-per-node=4\npython warm.py\nnginx -c x\n"))
         result, _, _ = self.import_text(TWO_NODES + "nvidia-smi dmon &\nlogger=$!\nsrun python train.py\nkill $logger\npython upload.py\n")
         self.assertEqual(result.returncode, 0, result.stderr)
@@ -109,7 +109,7 @@ class Roles(Import):
         _, experiment, _ = self.planned(TWO_NODES + "srun bash -c 'mkdir -p /scratch/x; uvicorn a:b' &\nsleep 5\nsrun torchrun --nproc_per_node 4 train.py\n")
         self.assertEqual((experiment["start"], ready_of(experiment["roles"]["mkdir"])), ([["mkdir"], ["uvicorn"], ["learner"]], "exited"))
         result, experiment, _ = self.import_text(TWO_NODES + "srun torchrun --nproc_per_node 4 train.py\nsrun rm -rf /scratch/ray\n")
-        self.assertIn("note: line 4: `rm -rf /scratch/ray` is not taken over: nothing comes after it\n", result.stderr)
+        self.assertIn("note: line 4: `rm -rf /scratch/ray` is not imported: nothing comes after it\n", result.stderr)
         self.assertEqual(list(yaml.safe_load(experiment)["roles"]), ["learner"])
 
     def test_a_server_is_ready_when_the_script_goes_on(self):
@@ -153,7 +153,7 @@ class Roles(Import):
         experiment = yaml.safe_load(experiment)
         self.assertEqual(experiment["start"], [["ray-head"], ["cp", "ray-worker"], ["trainer"]])
         self.assertNotIn("per", experiment["roles"]["cp"])
-        self.assertIn("note: line 3: `rm -rf /data/x` is not taken over: it stands behind `ray start --address=${role.ray-head.0.host}:6379 --block` (line 3), which does not end before the job\n",
+        self.assertIn("note: line 3: `rm -rf /data/x` is not imported: it comes after `ray start --address=${role.ray-head.0.host}:6379 --block` (line 3), which does not exit before the job ends\n",
                       result.stderr.replace("rec-node-0", "${role.ray-head.0.host}"))
         _, experiment, _ = self.planned(script.replace("; fi; cp", "; fi; while ! ray status | grep -q 8.0; do sleep 2; done; cp"))
         self.assertEqual(experiment["start"], [["ray-head"], ["ray-worker"], ["cp"], ["trainer"]])
@@ -163,31 +163,31 @@ class Roles(Import):
     def test_what_no_program_can_be_called(self):
         result, experiment, _ = self.import_text("'''Usage: a b'''\nset -e\npython train.py\n", "--gpus", "1")
         self.assertEqual((result.returncode, list(yaml.safe_load(experiment)["roles"])), (0, ["learner"]), result.stderr)
-        self.assertIn("note: line 1: `Usage: a b` is not taken over: no program has such a name.", result.stderr)
-        self.assertIn("line 2: no program has the name `Usage: a b`, and the script ends there (`set -e`)", self.refusal("set -e\n'Usage: a b'\npython train.py\n"))
+        self.assertIn("note: line 1: `Usage: a b` is not imported: it is not a program name.", result.stderr)
+        self.assertIn("line 2: `Usage: a b` is not a program name, so the script exits there (`set -e`)", self.refusal("set -e\n'Usage: a b'\npython train.py\n"))
 
     def test_what_bash_does_of_a_line_is_said(self):
         result, experiment, _ = self.import_text("python warm.py || true\necho $(python -c 'import x')\ncp /no/such/lib* /data/x\npython train.py '*.a'\n", "--gpus", "1")
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn("note: line 1: warm may fail in the script (|| true): here the run ends then\n", result.stderr)
-        self.assertIn("note: line 2: python may fail in the script (echo $(...)): here the run ends then\n", result.stderr)
+        self.assertIn("note: line 1: warm may fail in the script (|| true): here the run then stops\n", result.stderr)
+        self.assertIn("note: line 2: python may fail in the script (echo $(...)): here the run then stops\n", result.stderr)
         roles = yaml.safe_load(experiment)["roles"]
         self.assertEqual(roles["cp"]["command"], ["bash", "-c", "exec cp /no/such/lib* /data/x"])
         self.assertEqual(roles["learner"]["command"], ["python", "train.py", "*.a"])
         result, _, _ = self.import_text(TWO_NODES + "srun python train.py --on $SLURM_PROCID /no/such/lib*\n")
-        self.assertIn("note: line 3: bash puts the files that are on the cluster in the place of /no/such/lib*. learner has no shell", result.stderr)
+        self.assertIn("note: line 3: bash expands /no/such/lib* to the files on the cluster. learner has no shell", result.stderr)
 
     def test_what_runs_beside_may_end(self):
         result, experiment, _ = self.import_text("#SBATCH --gpus-per-node=2\npython dispatch.py &\nsleep 5\ntorchrun --nproc_per_node 2 train.py\n")
         self.assertEqual(yaml.safe_load(experiment)["roles"]["dispatch"]["exit"], "ok")
-        self.assertIn("note: line 2: dispatch sees 0 of its node's 2 GPUs (CUDA_VISIBLE_DEVICES), and all of them in the script\n", result.stderr)
+        self.assertIn("note: line 2: dispatch sees 0 of its node's 2 GPUs (CUDA_VISIBLE_DEVICES), but all of them in the script\n", result.stderr)
 
     def test_what_fails_here_may_fail(self):
         (self.folder / "conf").mkdir()
         (self.folder / "a.txt").write_text("a")
         result, experiment, _ = self.import_text("mkdir target\ncp a.txt conf target\npython train.py\n")
         self.assertEqual(yaml.safe_load(experiment)["roles"]["cp"]["command"], ["bash", "-c", '"$@" || true', "going-on", "cp", "a.txt", "conf", "target"])
-        self.assertIn("    # line 2: it fails here, and the script goes on: so does the run\n", experiment)
+        self.assertIn("    # line 2: it fails here, and the script continues: so does the run\n", experiment)
 
     def test_bash_gives_a_program_its_input(self):
         _, experiment, _ = self.import_text("yes | python a.py\npython b.py <<EOF\non $(hostname)\nEOF\npython train.py\n")
@@ -204,7 +204,7 @@ class Roles(Import):
 
     def test_the_input_of_a_loop_is_said(self):
         result, _, _ = self.import_text("echo 1 > conf\nfor i in 1; do python train.py; done < conf\n")
-        self.assertIn(f"note: line 2: the standard input of learner is that of the loop or the block around it in the script ({self.folder}/conf), and here it has none", result.stderr)
+        self.assertIn(f"note: line 2: in the script, learner inherits its standard input from the enclosing loop or block ({self.folder}/conf); here it has none", result.stderr)
 
     def test_variables_of_a_directive(self):
         result, experiment, _ = self.import_text("#SBATCH --export=ALL,A=1,B=2\npython train.py --a $A\n", "--env", "B=3")
@@ -213,25 +213,25 @@ class Roles(Import):
 
     def test_what_another_job_has_otherwise_is_said(self):
         result, _, _ = self.import_text("export MASTER_PORT=$((10000 + RANDOM % 1000))\nsrun bash -c 'ulimit -l unlimited; python train.py --ip '$(myip)\n", "--prints", "myip=10.1.2.3")
-        self.assertIn("note: line 1: $RANDOM is another number in each job, and the plan has the one that it was here", result.stderr)
-        self.assertIn("note: line 2: the plan has 10.1.2.3 as --prints says it", result.stderr)
-        self.assertIn("note: line 2: ulimit -l unlimited: not taken over\n", result.stderr)
+        self.assertIn("note: line 1: $RANDOM differs in each job, but the plan has the number it was here", result.stderr)
+        self.assertIn("note: line 2: the plan has 10.1.2.3 as given with --prints", result.stderr)
+        self.assertIn("note: line 2: ulimit -l unlimited: not imported\n", result.stderr)
 
     def test_bash_looks_for_a_port(self):
         text = "port=8000\nwhile (echo > /dev/tcp/localhost/$port) 2> /dev/null; do port=$((port + 1)); done\npython -m http.server $port &\n" \
                "until (echo > /dev/tcp/$(hostname)/$port) 2> /dev/null; do sleep 1; done\npython train.py\n"
         result, experiment, _ = self.import_text(text)
         self.assertEqual(yaml.safe_load(experiment)["roles"]["server"]["ready"], {"tcp": "${self.host}:8000", "timeout": "10m"})
-        self.assertIn("note: line 2: the script looks whether somebody has this port, and was told that nobody has\n", result.stderr)
+        self.assertIn("note: line 2: the script checks whether this port is in use; while recording, it was free\n", result.stderr)
 
     def test_the_id_of_a_job_that_it_submits_is_of_no_use(self):
-        self.assertIn("the script puts the id of a job that it submits itself (424243, of sbatch): leave that out of the script. `walltime: {then: requeue}` goes on in a new job",
+        self.assertIn("a command of the script contains the id of a job that the script submits itself (424243, from sbatch): remove that from the script. `walltime: {then: requeue}` continues in a new job",
                       self.refusal("#SBATCH --gpus-per-node=4\nexport RETRY=$(sbatch --parsable --dependency=afterany:1 $0)\npython train.py\n"))
 
     def test_an_empty_host_is_no_host(self):
         for line in ("ray start --head --node-ip-address=$IP", "ray start --address :6379", "torchrun --rdzv_endpoint=$IP:29500 train.py", "python train.py --master_addr ''"):
             with self.subTest(line):
-                self.assertIn("names no host", self.refusal(f"#SBATCH --gpus-per-node=4\n{line}\npython train.py\n"))
+                self.assertIn("has no host", self.refusal(f"#SBATCH --gpus-per-node=4\n{line}\npython train.py\n"))
         self.assertEqual(self.roles("gunicorn --bind :8000 a:b &\npython train.py --zip= --host h\n")["learner"]["command"], ["python", "train.py", "--zip=", "--host", "h"])
 
     def test_a_file_that_the_script_edits_may_be_named_by_its_stem(self):
@@ -254,17 +254,17 @@ class GivenBySomebodyElse(Import):
         self.assertEqual((roles["learner"]["per_node"], roles["learner"]["gpus"], roles["learner"]["command"]), (1, 4, [
             "torchrun", "--nnodes", "2", "--nproc_per_node", "4", "--node_rank", "${self.index}", "--master_addr", "${role.learner.0.host}", "train.py", "--on", "${self.host}"]))
         said = self.refusal("torchrun --nproc_per_node 4 train.py\n", "--nodes", "2", "--gpus", "4")
-        self.assertIn("--per-node says so, and --env gives it the node's number and the first host: --per-node --env RANK={node} --env MASTER_ADDR={first}", said)
+        self.assertIn("pass --per-node, and use --env for the node's number and the first host: --per-node --env RANK={node} --env MASTER_ADDR={first}", said)
 
     def test_a_node_that_waits_for_ever_is_not_the_last(self):
         waits = "while sleep 5; do :; done\n"
         given = ("--per-node", "--nodes", "3", "--gpus", "4", "--env", "RANK={node}")
         roles = self.roles("[ $RANK = 2 ] || exec python train.py --rank $RANK\n" + waits, *given)
         self.assertEqual((roles["learner"]["count"], roles["learner"]["command"][-1]), (2, "${self.index}"))
-        self.assertIn("The script waits at line 1 for something that does not come here.", self.refusal(waits + "python train.py\n", *given))
+        self.assertIn("The script waits at line 1 for something that does not happen here.", self.refusal(waits + "python train.py\n", *given))
 
     def test_a_node_on_which_it_fails(self):
-        self.assertIn("The script ended with 3 at line 1", self.refusal("[ $RANK = 0 ] || exit 3\npython train.py\n", *self.PER_NODE))
+        self.assertIn("The script exited with 3 at line 1", self.refusal("[ $RANK = 0 ] || exit 3\npython train.py\n", *self.PER_NODE))
 
     def test_of_many_nodes_the_first_the_second_and_the_last(self):
         roles = self.roles("#SBATCH --nodes=200 --ntasks-per-node=4 --gpus-per-node=4\nsrun bash -c 'python train.py $SLURM_PROCID $SLURM_NODEID $(date +%s%N | cut -c-3)'\n")
@@ -320,19 +320,19 @@ class GivenBySomebodyElse(Import):
                 self.assertEqual([word for word in command[4:] if "log" in word], [])
 
     def test_what_a_program_prints_for_another_one(self):
-        self.assertIn("line 2: a program is given ", self.refusal("python make.py > d.yaml\npython train.py --config d.yaml\n"))
+        self.assertIn("line 2: a program uses ", self.refusal("python make.py > d.yaml\npython train.py --config d.yaml\n"))
 
     def test_a_file_that_changes_between_programs_side_by_side(self):
-        self.assertIn("which the script writes anew while", self.refusal("for i in 1 2; do echo $i > c.txt; python run.py c.txt & done\nwait\n", "--gpus", "2"))
+        self.assertIn("which the script overwrites while", self.refusal("for i in 1 2; do echo $i > c.txt; python run.py c.txt & done\nwait\n", "--gpus", "2"))
 
     def test_a_file_that_cannot_be_written(self):
-        self.assertIn("which the script writes itself, and which is no text, or has more than 64 KiB",
+        self.assertIn("which the script writes itself, but which is not text or is larger than 64 KiB",
                       self.refusal("head -c 70000 /dev/zero | tr '\\0' a > big.txt\npython train.py big.txt\n"))
 
     def test_a_file_that_nobody_is_told_of(self):
         result, _, _ = self.import_text("echo a > hostfile\npython train.py\n")
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn(f"note: the script writes {self.folder}/hostfile, of which no program is told: it is not written\n", result.stderr)
+        self.assertIn(f"note: the script writes {self.folder}/hostfile, which no program is given: it is not written\n", result.stderr)
 
     def test_a_wait_for_what_no_role_is_known_to_answer(self):
         _, experiment, _ = self.planned("bash serve.sh &\nuntil curl -sf localhost:9000/up; do sleep 5; done\npython train.py\n", "--gpus", "1", "--exists", "serve.sh")
@@ -343,34 +343,34 @@ class GivenBySomebodyElse(Import):
         script = "bash serve.sh &\nuntil [ \"$(curl -s -o /dev/null -w '%{http_code}' localhost:9000/up)\" = 200 ]; do sleep 5; done\npython train.py\n"
         _, experiment, _ = self.planned(script, "--gpus", "1", "--exists", "serve.sh")
         self.assertEqual(experiment["roles"]["wait"]["command"][2], "until \"$@\" | grep -q '200$'; do sleep 5; done")
-        self.assertIn("line 1: this curl sends a request to localhost:9000 once, which no role does", self.refusal("curl -X POST localhost:9000/start -d {}\npython train.py\n"))
-        self.assertIn("note: line 1: this curl sends a request to localhost:9000 once: it is not taken over\n", self.import_text("curl -d {} localhost:9000/v1/completions\npython train.py\n")[0].stderr)
-        self.assertIn("note: line 1: this curl asks example.org, which is no host of the job: it is not taken over\n", self.import_text("curl -O https://example.org/a\npython train.py\n")[0].stderr)
+        self.assertIn("line 1: this curl sends a single request to localhost:9000, which no role can do", self.refusal("curl -X POST localhost:9000/start -d {}\npython train.py\n"))
+        self.assertIn("note: line 1: this curl sends a single request to localhost:9000: it is not imported\n", self.import_text("curl -d {} localhost:9000/v1/completions\npython train.py\n")[0].stderr)
+        self.assertIn("note: line 1: this curl sends a request to example.org, which is not a host of the job: it is not imported\n", self.import_text("curl -O https://example.org/a\npython train.py\n")[0].stderr)
         self.assertIn("line 3: a task of a step waits for an answer to `curl -sf rec-node-0:9000/up`", self.refusal(TWO_NODES + "srun bash -c 'until curl -sf rec-node-0:9000/up; do sleep 5; done; python train.py'\n"))
 
     def test_a_task_of_an_array(self):
         script = "#SBATCH --array=0-9\npython train.py $SLURM_ARRAY_TASK_ID $SLURM_ARRAY_TASK_COUNT $SLURM_ARRAY_TASK_MIN $SLURM_ARRAY_TASK_MAX\n"
         self.assertEqual(self.roles(script, "--env", "SLURM_ARRAY_TASK_ID=8")["learner"]["command"][2:], ["8", "10", "0", "9"])
         self.assertIn("this is one task of the array, 8.", self.import_text(script, "--env", "SLURM_ARRAY_TASK_ID=8")[0].stderr)
-        self.assertIn("SLURM_ARRAY_TASK_ID=10: the array of the job has no such task; --array=0-9 has 0 to 9", self.refusal(script, "--env", "SLURM_ARRAY_TASK_ID=10"))
+        self.assertIn("SLURM_ARRAY_TASK_ID=10: no such task in the job array; --array=0-9 has tasks 0 to 9", self.refusal(script, "--env", "SLURM_ARRAY_TASK_ID=10"))
 
     def test_what_is_in_a_file_that_only_seems_to_be_there(self):
         for script in ("[ $(jq length data.json) -gt 0 ] && python more.py\n", "grep -q a data.json && python more.py\n", "while read x; do python $x; done < data.json\n", "N=$(wc -l < data.json)\n"):
             with self.subTest(script):
-                self.assertIn("line 1 reads what is in $FOLDER/data.json, which is not known", self.refusal(script + "python train.py\n", "--exists", "data.json"))
-        self.assertIn("reads what is in $FOLDER/out.txt", self.refusal("python a.py > out.txt\nN=$(wc -l < out.txt)\npython train.py --n $N\n"))
+                self.assertIn("line 1 reads $FOLDER/data.json, which is known to exist, but not its contents", self.refusal(script + "python train.py\n", "--exists", "data.json"))
+        self.assertIn("reads $FOLDER/out.txt, which is known to exist, but not its contents", self.refusal("python a.py > out.txt\nN=$(wc -l < out.txt)\npython train.py --n $N\n"))
         said = self.refusal("N=$(cat data.json)\npython train.py $N\n")
-        self.assertIn("Import where it is, or say what the command prints (--prints 'PART OF THE COMMAND=TEXT')", said)
+        self.assertIn("Import on a machine that has it, or give the output of the command (--prints 'PART OF THE COMMAND=TEXT')", said)
         self.assertNotIn("--exists", said)
-        self.assertIn(f"note: line 1: {self.folder}/env.sh is taken as empty: what it sets is not taken over\n", self.import_text("source env.sh\npython train.py\n", "--exists", "env.sh")[0].stderr)
+        self.assertIn(f"note: line 1: {self.folder}/env.sh is treated as empty: what it sets is not imported\n", self.import_text("source env.sh\npython train.py\n", "--exists", "env.sh")[0].stderr)
 
     def test_an_srun_or_a_submission_says_how_many_nodes(self):
         asks = "srun -p gpu --nodes=4 --ntasks-per-node=1 --gres=gpu:8 --quotatype=reserved python train.py\n"
         _, experiment, profile = self.planned(asks)
         self.assertEqual((experiment["nodes"], profile["scheduler"]["submit"]), (4, ["sbatch", "--quotatype=reserved"]))
-        self.assertIn("line 1 asks for a job of 4 nodes itself, and --nodes says 2: leave it out", self.refusal(asks, "--nodes", "2"))
-        self.assertIn("line 1 asks for a job of 4 nodes itself, and --nodes says 2: leave it out", self.refusal("sbatch -N 4 --gpus-per-node=8 --wrap 'python train.py'\n", "--nodes", "2"))
-        self.assertIn("line 3: srun --nodes=4: the job has 2 nodes, and Slurm does not start the step", self.refusal(TWO_NODES + "srun -N 4 python train.py\n"))
+        self.assertIn("line 1 already requests 4 nodes, but --nodes is 2: omit --nodes", self.refusal(asks, "--nodes", "2"))
+        self.assertIn("line 1 already requests 4 nodes, but --nodes is 2: omit --nodes", self.refusal("sbatch -N 4 --gpus-per-node=8 --wrap 'python train.py'\n", "--nodes", "2"))
+        self.assertIn("line 3: srun --nodes=4: the job has 2 nodes, so Slurm does not start the step", self.refusal(TWO_NODES + "srun -N 4 python train.py\n"))
 
     def test_the_one_job_that_it_submits(self):
         for script, command in (
@@ -399,7 +399,7 @@ class GivenBySomebodyElse(Import):
         _, experiment, profile = self.planned("srun -p gpu -t 60 --nodes=2 --ntasks-per-node=1 --gres=gpu:8 -o log torchrun --nproc_per_node 8 train.py\n")
         self.assertEqual((experiment["nodes"], experiment["slurm"], experiment["roles"]["learner"]["gpus"]), (2, {"time": 60}, 8))
         self.assertEqual(profile["scheduler"]["directives"], {"partition": "gpu", "gres": "gpu:8"})
-        self.assertIn("this srun asks for the job itself (--partition=b)", self.refusal("srun -p a python a.py\nsrun -p b python train.py\n"))
+        self.assertIn("this srun requests the job itself (--partition=b)", self.refusal("srun -p a python a.py\nsrun -p b python train.py\n"))
 
     def test_a_server_whose_gpus_are_rays(self):
         roles = self.roles(TWO_NODES + "srun -N1 -w rec-node-0 ray start --head --port=6379 --block &\nsleep 9\nsrun -N1 -w rec-node-1 ray start --address=rec-node-0:6379 --block &\nsleep 9\n"
@@ -449,7 +449,7 @@ class Environments(Import):
         self.assertEqual(self.roles(alone.format("CUDA_VISIBLE_DEVICES=0,1 "))["learner"]["gpus"], 2)
         self.assertEqual(self.roles(alone.format("srun --gpus-per-node=2 "))["learner"]["gpus"], 2)
         result, _, _ = self.import_text(alone.format("CUDA_VISIBLE_DEVICES=3 vllm serve m &\nsleep 9\n"))
-        self.assertIn("note: line 4: learner sees 2 of its node's 4 GPUs (CUDA_VISIBLE_DEVICES), and all of them in the script\n", result.stderr)
+        self.assertIn("note: line 4: learner sees 2 of its node's 4 GPUs (CUDA_VISIBLE_DEVICES), but all of them in the script\n", result.stderr)
 
     def test_the_folder_of_a_step_s_container(self):
         _, experiment, profile = self.planned("#SBATCH --nodes=1\nsrun --container-image=a.sqsh --container-workdir=/w python train.py\n")
@@ -460,10 +460,10 @@ class Environments(Import):
         for options, kept, note in (("--mem=0 --label -K -u -o log --cpu_bind=none --gpu-bind=none --distribution=block:cyclic", None, ""),
                                     ("--network=no_vni --hint=nomultithread", ["--network=no_vni", "--hint=nomultithread"], ""),
                                     ("--cpu-bind=cores --of-a-plugin=1", ["--cpu-bind=cores", "--of-a-plugin=1"], ""),
-                                    ("--ntasks-per-node=4 --cpu_bind=map_cpu:0,1,2,3", None, "line 3: srun --cpu-bind=map_cpu:0,1,2,3 is not taken over: nlaunch binds each process to the CPUs near its GPUs"),
-                                    ("--accel-bind=gn -t 10", None, "line 3: srun --time=10 is not taken over: the step's own time limit"),
-                                    ("--mpi=pmix", ["--mpi=pmix"], "A program that calls MPI_Init finds itself alone"),
-                                    ("--threads-per-core=1", None, "line 3: srun --threads-per-core=1 is not taken over\n")):
+                                    ("--ntasks-per-node=4 --cpu_bind=map_cpu:0,1,2,3", None, "line 3: srun --cpu-bind=map_cpu:0,1,2,3 is not imported: nlaunch binds each process to the CPUs near its GPUs"),
+                                    ("--accel-bind=gn -t 10", None, "line 3: srun --time=10 is not imported: the step's own time limit"),
+                                    ("--mpi=pmix", ["--mpi=pmix"], "A program that calls MPI_Init sees only itself"),
+                                    ("--threads-per-core=1", None, "line 3: srun --threads-per-core=1 is not imported\n")):
             with self.subTest(options):
                 result, experiment, profile = self.import_text(TWO_NODES + f"srun {options} python train.py\n")
                 self.assertEqual(result.returncode, 0, result.stderr)
@@ -493,14 +493,14 @@ class Environments(Import):
     def test_the_address_of_an_interface(self):
         result, _, profile = self.import_text(TWO_NODES + "A=$(ip -4 addr show hsn0 | awk '{print $4}' | cut -d/ -f1)\nsrun python train.py --master $A\n")
         self.assertEqual(yaml.safe_load(profile)["node"]["nics"], {"interface": "hsn0"}, result.stderr)
-        self.assertIn("note: line 3: the script takes an address of `ip -4 addr show hsn0`", result.stderr)
+        self.assertIn("note: line 3: the script gets an address from `ip -4 addr show hsn0`", result.stderr)
 
     def test_how_many_gpus_there_are_is_given(self):
         script = "N=$(nvidia-smi -L | wc -l)\ntorchrun --nproc_per_node $N train.py\n"
         result, experiment, _ = self.import_text(script, "--gpus", "4")
         self.assertEqual((result.returncode, yaml.safe_load(experiment)["roles"]["learner"]["command"][2]), (0, "4"), result.stderr)
         self.assertNotIn("made up", result.stderr)
-        self.assertIn("and --gpus how many GPUs a node has", self.refusal(script))
+        self.assertIn("and the number of GPUs per node with --gpus", self.refusal(script))
 
     def test_secrets_are_in_neither_file(self):
         keys = ["0123456789abcdef0123456789abcdef01234567", "hf_abcdefghijklmnop", "s3cr3t-word", "sk-1234567890abcdef"]
@@ -581,19 +581,19 @@ class Components(Import):
     def test_a_node_number_that_no_reference_counts_is_said(self):
         result, experiment, _ = self.import_text("#SBATCH -N1\n#SBATCH hetjob\n#SBATCH -N2 --gpus-per-node=4\nsrun --het-group=1 --ntasks-per-node=4 python train.py\n")
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn("SLURM_NODEID is not set: it counts the nodes of the step from 0", experiment)
+        self.assertIn("SLURM_NODEID is not set: it numbers the step's nodes from 0", experiment)
 
     def test_numbers_on_the_command_line_are_of_no_component(self):
         result, _, _ = self.import_text(self.HEAD + "srun --het-group=1 python train.py\n", "--gpus", "4")
         self.assertEqual(result.returncode, 65)
-        self.assertIn("the job is heterogeneous (#SBATCH hetjob), and --gpus says not of which component", result.stderr)
+        self.assertIn("the job is heterogeneous (#SBATCH hetjob), so --gpus is ambiguous", result.stderr)
 
 
 class MadeUp(Import):
     def test_what_a_page_says_is_said_to_be_made_up(self):
         result, experiment, _ = self.import_text("#SBATCH --gpus-per-node=1\nv=$(curl -s http://hub/version)\npython train.py $v\n")
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn("# line 2: what `curl -s http://hub/version` printed to the script is made up", experiment)
+        self.assertIn("# line 2: the output that `curl -s http://hub/version` gave the script is made up", experiment)
         quiet, _, _ = self.import_text("#SBATCH --gpus-per-node=1\nuntil curl -s http://hub/version > /dev/null; do sleep 1; done\npython train.py\n")
         self.assertNotIn("made up", quiet.stderr)
 
@@ -625,49 +625,49 @@ class Refusals(Import):
                 ("#SBATCH --nodes=1\n#SBATCH hetjob\n#SBATCH --nodes=2\nsrun --het-group=2 python train.py\n", "line 4: this step cannot be imported."),
                 (TWO_NODES + "srun -n1 -w rec-node-7 python train.py\n", "line 3: this step cannot be imported."),
                 (TWO_NODES + "srun -n1 a : -n1 b\n", "line 3: this step cannot be imported. It starts several programs"),
-                ("python train.py --n $(python count.py)\n", "line 1 reads what `python count.py` prints, which is not known: it did not run."),
+                ("python train.py --n $(python count.py)\n", "line 1 reads the output of `python count.py`, which is not known because it did not run."),
                 ("python train.py --n $(cat /no/such)\n", "line 1 reads /no/such, which is not on this machine."),
-                ("python data.py | python train.py\n", "learner: it reads as its standard input what is not known here, and no role has one"),
-                ("#SBATCH --nodes=2\nsrun -n2 python train.py <<< conf\n", "what is not known here"),
-                ("#SBATCH --nodes=2\nsrun -n2 bash -c 'python train.py' <<< conf\n", "what is not known here"),
+                ("python data.py | python train.py\n", "learner: its standard input is not known here, and a role has none"),
+                ("#SBATCH --nodes=2\nsrun -n2 python train.py <<< conf\n", "its standard input is not known here"),
+                ("#SBATCH --nodes=2\nsrun -n2 bash -c 'python train.py' <<< conf\n", "its standard input is not known here"),
                 ("#SBATCH --gpus-per-node=4\nCUDA_VISIBLE_DEVICES=0 vllm serve m --port 8000 &\nsleep 60\npkill -f 'vllm serve'\ntorchrun --nproc_per_node 3 train.py\n",
-                 "engine: the script ends it, or waits for its end, before it starts torchrun at line 5"),
+                 "engine: the script stops it, or waits for it to exit, before it starts torchrun at line 5"),
                 ("source env.sh\npython train.py\n", "env.sh, which is not on this machine."),
-                ("#SBATCH --array=0-3\npython train.py $SLURM_ARRAY_TASK_ID\n", "the job is an array of 4 tasks, and an experiment is one of them"),
+                ("#SBATCH --array=0-3\npython train.py $SLURM_ARRAY_TASK_ID\n", "the job is an array of 4 tasks, but an experiment is only one of them"),
                 ("#SBATCH --gpus-per-node=4\nCUDA_VISIBLE_DEVICES=0,1 vllm serve m --tensor-parallel-size 2 &\nsleep 9\nCUDA_VISIBLE_DEVICES=1,2 torchrun --nproc_per_node 2 train.py\n",
-                 "it has some of the GPUs of learner (CUDA_VISIBLE_DEVICES) and others besides"),
-                ("module unload a\npython train.py\n", "`module unload a`: a profile loads modules, and does nothing else with them."),
-                ("srun bash -c 'python train.py; exit 3'\n", "the tasks of the step at line 1 end with 3"),
-                (TWO_NODES + "srun --container-image= python train.py\n", "line 3: srun --container-image=: nothing stands behind the =."),
-                ("#SBATCH --ntasks-per-node=your_own\npython train.py\n", "line 1: --ntasks-per-node=your_own says no number: write how many there are"),
-                (TWO_NODES + "srun --ntasks-per-node=$N python train.py\n", "line 3: srun --ntasks-per-node= says no number."),
-                (TWO_NODES + "srun --task-prolog=a.sh python train.py\n", "line 3: srun --task-prolog=a.sh: Slurm runs it before each task, and nlaunch does not"),
+                 "it uses some of the GPUs of learner (CUDA_VISIBLE_DEVICES) and others as well"),
+                ("module unload a\npython train.py\n", "`module unload a`: a profile can only load modules."),
+                ("srun bash -c 'python train.py; exit 3'\n", "the tasks of the step at line 1 exit with 3"),
+                (TWO_NODES + "srun --container-image= python train.py\n", "line 3: srun --container-image=: there is no value after the =."),
+                ("#SBATCH --ntasks-per-node=your_own\npython train.py\n", "line 1: --ntasks-per-node=your_own has no number: write the number"),
+                (TWO_NODES + "srun --ntasks-per-node=$N python train.py\n", "line 3: srun --ntasks-per-node= has no number."),
+                (TWO_NODES + "srun --task-prolog=a.sh python train.py\n", "line 3: srun --task-prolog=a.sh: Slurm runs it before each task, but nlaunch does not"),
                 (TWO_NODES + "srun -m cyclic python train.py\n", "line 3: srun --distribution=cyclic: a plan numbers its processes node by node (block)"),
                 (TWO_NODES + "srun --container-image=a python a.py\nsrun --container-image=b python train.py\n",
-                 "line 4: learner runs in --container-image=b, and a in --container-image=a: nlaunch's own step has one image for all roles."),
-                (TWO_NODES + "python a.py\nsrun --container-image=b python train.py\n", "line 4: learner runs in --container-image=b, and a in no container"),
+                 "line 4: learner runs in --container-image=b, but a in --container-image=a: nlaunch's step has one image for all roles."),
+                (TWO_NODES + "python a.py\nsrun --container-image=b python train.py\n", "line 4: learner runs in --container-image=b, but a in no container"),
                 ("L=$(nvidia-smi topo -m | grep -c NV)\nexport NCCL_NVLS_ENABLE=$((L > 0))\npython train.py\n",
-                 "line 3: 'NCCL_NVLS_ENABLE=0' is decided by what `nvidia-smi topo -m` (line 1) says of the machine, which is made up."),
-                ("[ $(nvidia-smi --query-gpu=memory.total --format=csv,noheader | head -n1) -gt 50000 ] && python more.py\npython train.py\n", "line 1: 'python more.py' is decided by what"),
-                ("A=/a/<team>/b\npython train.py\n", "line 1 has a placeholder, <team>, which bash takes for a redirection"),
-                ("python train.py > logs/a\npython b.py\n", "line 1 writes to logs/a, and logs/ is not there: bash does not start the program, here or on the cluster."),
+                 "line 3: 'NCCL_NVLS_ENABLE=0' depends on what `nvidia-smi topo -m` (line 1) says about the machine, which is made up."),
+                ("[ $(nvidia-smi --query-gpu=memory.total --format=csv,noheader | head -n1) -gt 50000 ] && python more.py\npython train.py\n", "line 1: 'python more.py' depends on what"),
+                ("A=/a/<team>/b\npython train.py\n", "line 1 has a placeholder, <team>, which bash treats as a redirection"),
+                ("python train.py > logs/a\npython b.py\n", "line 1 writes to logs/a, but logs/ does not exist: bash does not start the program, here or on the cluster."),
                 ("sbatch other.sh\n", "it submits a job at line 1. Import what it submits"),
-                ("ray stop\nbash -c ''\n", "the script starts no program that could be a role"),
-                ("'' a\n", "the name of the program is empty"),
-                ("echo hello\n", "the script starts no program that could be a role")):
+                ("ray stop\nbash -c ''\n", "the script does not start a program that could be a role"),
+                ("'' a\n", "the program name is empty"),
+                ("echo hello\n", "the script does not start a program that could be a role")):
             with self.subTest(script):
                 self.assertIn(said, self.refusal(script))
 
     def test_scripts_that_do_not_come_to_their_end(self):
         for script, said in (("python a.py\nset -u\npython b.py $DATA\n", "line 3: DATA: unbound variable"),
                              ("echo usage: job MODEL\nexit 2\n", "  usage: job MODEL\n"),
-                             ("if then\npython a.py\n", "bash cannot read the script:\n"),
-                             ("[ -d /data/x ] || exit 1\npython a.py\n", "What it did not find here:\n  line 1: it was told that /data/x is not there; --exists /data/x says it is"),
-                             ("X=$(python a.py)\n[ -n \"$X\" ] || exit 1\npython b.py\n", "  line 1: `python a.py` did not run, and the script read nothing of it: --prints"),
-                             ("X=$(grep a config.yaml)\n[ -n \"$X\" ] || exit 1\npython b.py\n", "config.yaml is not on this machine: import where it is, or --prints"),
-                             ("A=$(hostname -I | grep ^192)\n[ -n \"$A\" ] || exit 1\npython b.py\n", "  line 1: `hostname -I` was told a name or an address of the made-up job"),
-                             ("A=<team>\npython b.py\n", "Line 1 has a placeholder, <team>: write what it stands for."),
-                             ("python a.py &\nwhile true; do sleep 1; done\npython b.py\n", "The script waits at line 2 for something that does not come here.")):
+                             ("if then\npython a.py\n", "bash cannot parse the script:\n"),
+                             ("[ -d /data/x ] || exit 1\npython a.py\n", "Not found here:\n  line 1: /data/x was reported as missing; if it exists on the cluster, use --exists /data/x"),
+                             ("X=$(python a.py)\n[ -n \"$X\" ] || exit 1\npython b.py\n", "  line 1: `python a.py` did not run, so the script read no output: set the output with --prints"),
+                             ("X=$(grep a config.yaml)\n[ -n \"$X\" ] || exit 1\npython b.py\n", "config.yaml is not on this machine: import where it exists, or set the output of the command with --prints"),
+                             ("A=$(hostname -I | grep ^192)\n[ -n \"$A\" ] || exit 1\npython b.py\n", "  line 1: `hostname -I` got a name or an address of the simulated job"),
+                             ("A=<team>\npython b.py\n", "Line 1 has a placeholder, <team>: replace it with its value."),
+                             ("python a.py &\nwhile true; do sleep 1; done\npython b.py\n", "The script waits at line 2 for something that does not happen here.")):
             with self.subTest(script):
                 self.assertIn(said, self.refusal(script))
 
@@ -681,15 +681,15 @@ class Refusals(Import):
                 self.assertEqual(self.roles(script, *options)["learner"]["command"], ["python", "train.py", "--n", "8"])
 
     def test_what_may_be_another_job_is_said(self):
-        for script, note in (("python train.py $DATA\n", "note: line 1: $DATA is set by nothing, and was empty: --env DATA=VALUE sets it\n"),
-                             ("[ -f /no/such ] && python more.py\npython train.py\n", "note: line 1: /no/such is not on this machine, and the script asks whether it is there"),
-                             ("python train.py --run $(date +%s)\n", "note: line 1: what `date +%s` printed to the script is made up, or true of this machine and moment alone."),
-                             ("python a.py || python b.py\npython train.py\n", "note: line 1: what stands behind || runs after a failure, and is not taken over\n"),
-                             ("mkdir -p out\npython train.py\n", "note: line 1: `mkdir -p out` is not taken over: do it before the run, where a program needs it\n"),
-                             (": | xargs -r weka fetch\npython train.py\n", "note: line 1: xargs has read nothing here, and did not start `weka fetch`. On the cluster it may\n"),
-                             ("#SBATCH --ntasks-per-node=8\npython train.py\n", "note: line 1: --ntasks-per-node=8: no step of the script has so many tasks, and nlaunch's job has one on each node."),
-                             ("echo 'python train.py @DATA' | tr @ '$' > in.sh\nsource ./in.sh\n", "note: in.sh:1: $DATA is set by nothing, and was empty: --env DATA=VALUE sets it\n"),
-                             ("ulimit -n 4096\npython train.py\n", "note: line 1: ulimit -n 4096: not taken over\n")):
+        for script, note in (("python train.py $DATA\n", "note: line 1: nothing sets $DATA, so it was empty: set it with --env DATA=VALUE\n"),
+                             ("[ -f /no/such ] && python more.py\npython train.py\n", "note: line 1: /no/such is not on this machine, and the script checks whether it exists"),
+                             ("python train.py --run $(date +%s)\n", "note: line 1: the output that `date +%s` gave the script is made up, or true only of this machine now."),
+                             ("python a.py || python b.py\npython train.py\n", "note: line 1: the command after || runs after a failure, and is not imported\n"),
+                             ("mkdir -p out\npython train.py\n", "note: line 1: `mkdir -p out` is not imported: if a program needs it, do it before the run\n"),
+                             (": | xargs -r weka fetch\npython train.py\n", "note: line 1: xargs read nothing here, so it did not start `weka fetch`. On the cluster it may\n"),
+                             ("#SBATCH --ntasks-per-node=8\npython train.py\n", "note: line 1: --ntasks-per-node=8: no step of the script has that many tasks, and nlaunch's job has one per node."),
+                             ("echo 'python train.py @DATA' | tr @ '$' > in.sh\nsource ./in.sh\n", "note: in.sh:1: nothing sets $DATA, so it was empty: set it with --env DATA=VALUE\n"),
+                             ("ulimit -n 4096\npython train.py\n", "note: line 1: ulimit -n 4096: not imported\n")):
             with self.subTest(script):
                 result, experiment, _ = self.import_text(script)
                 self.assertEqual(result.returncode, 0, result.stderr)
@@ -708,7 +708,7 @@ class Around(Import):
         (self.folder / "a.site.yaml").unlink()
         result = self.run_import("a.sbatch", cwd=self.folder)
         self.assertEqual((result.returncode, result.stderr),
-                         (USAGE, "nlaunch import: './a.yaml' is there already: remove it, or give another --name or --output\n"))
+                         (USAGE, "nlaunch import: './a.yaml' already exists: remove it, or choose another --name or --output\n"))
         self.assertEqual((self.folder / "a.yaml").read_text(), before)
         self.assertFalse((self.folder / "a.site.yaml").exists())
 
@@ -724,7 +724,7 @@ class Around(Import):
         self.assertTrue(result.stderr.splitlines()[-1].startswith(SAME))
 
     def test_what_cannot_be_read(self):
-        self.assertIn("is no text: import reads sbatch and shell scripts", self.import_text(b"\x7fELF\0\0")[0].stderr)
+        self.assertIn("is not a text file: import reads sbatch and shell scripts", self.import_text(b"\x7fELF\0\0")[0].stderr)
         self.assertEqual(self.run_import("no-such-file").returncode, REFUSED)
         self.assertEqual(self.import_text(b"python x.py\n" * 1_000_000)[0].returncode, REFUSED)
         for words in (["--stdout", "--output", "x"], ["--name", "a b"], ["--env", "A"], ["--prints", "A"], ["--check", "--stdout"]):

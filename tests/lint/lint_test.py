@@ -48,7 +48,7 @@ class Cases(Lint):
 
     def test_nothing_is_found_in_a_script_that_is_as_it_should_be(self):
         result = self.lint("tests/lint/cases/clean_torchrun.sbatch", "--strict")
-        self.assertEqual((result.returncode, result.stdout), (0, "nothing found in 31 settings\n"))
+        self.assertEqual((result.returncode, result.stdout), (0, "no findings in 31 settings\n"))
 
     def test_every_rule_is_shown_by_a_case_or_has_a_test_here(self):
         shown = "".join(path.read_text() for path in GOLDEN.iterdir()) + pathlib.Path(__file__).read_text()
@@ -67,7 +67,7 @@ class Shipped(Lint):
                     if "[plan." in result.stderr:
                         continue  # does not fit there, whatever the environment is
                     self.assertEqual((result.returncode, result.stderr), (0, ""), result.stdout)
-                    self.assertRegex(result.stdout, r"^nothing found in \d+ settings?\n$")
+                    self.assertRegex(result.stdout, r"^no findings in \d+ settings?\n$")
 
     def test_the_scripts_of_this_project_are_clean(self):
         scripts = [str(path.relative_to(SOURCE)) for path in SOURCE.glob("scripts/**/*.sh")]
@@ -83,15 +83,15 @@ class Plans(Lint):
         result = self.lint(path, "--site", "local")
         self.assertEqual(result.returncode, REFUSED)
         self.assertEqual(result.stdout.replace(f"{self.folder}/", ""),
-                         "exp.yaml:7:11: error: NCCL_DEBUG does not know 'ERROR': it takes VERSION, WARN, INFO, ABORT or TRACE "
+                         "exp.yaml:7:11: error: NCCL_DEBUG does not know 'ERROR': it accepts VERSION, WARN, INFO, ABORT or TRACE "
                          "[unknown-value]\n"
                          "   7 |     env: {NCCL_DEBUG: ERROR}\n"
                          "     |           ^^^^^^^^^^\n"
                          "roles: learner\n"
-                         "why: NCCL then prints nothing at all, not even warnings, and a failure has no text "
+                         "why: NCCL then prints nothing at all, not even warnings, and failures have no message "
                          "(NCCL: src/debug.cc@2.30.7)\n"
                          "instead: NCCL_DEBUG=WARN\n\n"
-                         "1 finding: 1 error; nlaunch lint --explain unknown-value says more\n")
+                         "1 finding: 1 error; for details: nlaunch lint --explain unknown-value\n")
 
     def findings(self, env, *arguments, roles=""):
         """Of a job of two nodes on isambard whose learner has `env`."""
@@ -161,12 +161,12 @@ class Plans(Lint):
                         "    env: {NCCL_TIMEOUT: '600'}\n")
         result = self.lint(path, "--site", "local")
         self.assertEqual(result.returncode, 0)
-        self.assertIn("note: NCCL_TIMEOUT is read by train.py alone [unknown-variable]", result.stdout)
+        self.assertIn("note: NCCL_TIMEOUT is read only by train.py [unknown-variable]", result.stdout)
 
     def test_an_nccl_conf_of_the_user_is_seen(self):
         (self.folder / ".nccl.conf").write_text("NCCL_IB_DISABLE=1\n")
         result = self.lint("configs/quickstart.yaml", "--site", "local", env={"HOME": str(self.folder)})
-        self.assertIn(f"{self.folder}/.nccl.conf:1:1: warning: {self.folder}/.nccl.conf sets NCCL_IB_DISABLE, which nobody here asked for "
+        self.assertIn(f"{self.folder}/.nccl.conf:1:1: warning: {self.folder}/.nccl.conf sets NCCL_IB_DISABLE, which nothing here asks for "
                       "[nccl-conf]", result.stdout)
 
 
@@ -298,7 +298,7 @@ class Rules(Lint):
         self.assertEqual(self.rules("export TORCH_NCCL_RETHROW_CUDA_ERRORS=1\n", "--release", "PyTorch=2.9.1+cu128"), [])  # as pip says it
         result = self.lint("tests/lint/cases/passed_on.sh", "--release", "nickel=1")
         self.assertEqual(result.returncode, REFUSED)
-        self.assertIn("--release nickel=1: it takes OWNER=VERSION, as NCCL=2.27.5; the owners are ", result.stderr)
+        self.assertIn("--release nickel=1: expected OWNER=VERSION, such as NCCL=2.27.5; owners: ", result.stderr)
 
 
 class Around(Lint):
@@ -325,8 +325,8 @@ class Around(Lint):
                 (self.folder / "train" / "job.sh").write_text(text + "python a.py\n")
                 result = self.lint(path, cwd=cwd)
                 self.assertEqual(result.stdout.splitlines()[0], f"{path.replace('job', 'env')}:1:8: error: NCCL_DEBUG does not know 'ERROR': "
-                                 "it takes VERSION, WARN, INFO, ABORT or TRACE [unknown-value]")
-                self.assertEqual(result.stdout.splitlines()[-1], "1 finding: 1 error; nlaunch lint --explain unknown-value says more")
+                                 "it accepts VERSION, WARN, INFO, ABORT or TRACE [unknown-value]")
+                self.assertEqual(result.stdout.splitlines()[-1], "1 finding: 1 error; for details: nlaunch lint --explain unknown-value")
 
     def test_what_cannot_be_read(self):
         result = self.lint("no-such-file.sh")
@@ -341,11 +341,11 @@ class Around(Lint):
         result = self.lint("--explain", "forced-ll")
         self.assertEqual((result.returncode, result.stdout),
                          (0, "forced-ll: NCCL_PROTO=LL\n\n"
-                             "LL is for small messages: half of what it sends are flags. Forced, it is used for gradients of gigabytes as "
-                             "well.\n\nfrom: NCCL src/graph/tuning.cc; measured: docs/measurements.md\n"))
+                             "LL is for small messages: half of what it sends is flags. If forced, it is also used for gigabytes of "
+                             "gradients.\n\nsource: NCCL src/graph/tuning.cc; measured: docs/measurements.md\n"))
         result = self.lint("--explain", "forced-lm")
         self.assertEqual((result.returncode, result.stderr),
-                         (64, "nlaunch lint: no rule is called 'forced-lm' (did you mean 'forced-ll'?); nlaunch lint --explain lists them\n"))
+                         (64, "nlaunch lint: rule 'forced-lm' not found (did you mean 'forced-ll'?); list the rules with nlaunch lint --explain\n"))
 
     def test_large_and_odd_files_end(self):
         for text in (b"$(" * 1_000_000, b"export A='" * 2_000, b'"' + b"x\n" * 2_000_000, b"\xff\xfe" * 1_000_000, b"case x in\n" * 100_000,
@@ -372,7 +372,7 @@ class Gate(Lint):
         runs = ["--site", "local", "--runs-dir", f"{self.folder}/runs"]
         result = self.nlaunch("run", path, *runs)
         self.assertEqual((result.returncode, result.stdout), (REFUSED, ""))
-        self.assertTrue(result.stderr.endswith("nlaunch run: errors; --no-lint goes on all the same\n"), result.stderr)
+        self.assertTrue(result.stderr.endswith("nlaunch run: lint errors; use --no-lint to continue anyway\n"), result.stderr)
         self.assertFalse((self.folder / "runs").exists())
         result = self.nlaunch("run", path, *runs, "--no-lint")
         self.assertEqual(result.returncode, 0, result.stderr)

@@ -58,7 +58,7 @@ class Facts(unittest.TestCase):
         (facts,), _ = probe("facts")
         if "nvml_error" not in facts:
             self.skipTest("this machine has NVML")
-        self.assertEqual(facts["nvml_error"], "not found: looked for libnvidia-ml.so.1 in the loader's cache and system folders")
+        self.assertEqual(facts["nvml_error"], "not found: looked for libnvidia-ml.so.1 in the loader's cache and system directories")
         self.assertEqual(facts["gpus"], [])
 
     def test_the_host_identity_is_what_nccl_takes(self):
@@ -69,7 +69,7 @@ class Facts(unittest.TestCase):
         (said,), done = probe("fabric")
         self.assertEqual((said["event"], done.returncode), ("fabric", 0))
         if "error" in said:
-            self.assertEqual(said["error"], "not found: looked for libfabric.so.1 in the loader's cache and system folders")
+            self.assertEqual(said["error"], "not found: looked for libfabric.so.1 in the loader's cache and system directories")
         else:
             self.assertRegex(said["version"], r"^\d+\.\d+$")
             self.assertTrue(os.path.exists(said["path"]), said)
@@ -162,7 +162,7 @@ class Library(unittest.TestCase):
             self.assertEqual(said["path"], os.path.realpath(path))
             (said,), _ = probe("find-library", "libnccl-probe-test.so.2", env={"LD_LIBRARY_PATH": "/nowhere"})
             self.assertEqual(said["error"], "not found: looked for libnccl-probe-test.so.2 in LD_LIBRARY_PATH "
-                             "(/nowhere), the loader's cache and system folders")
+                             "(/nowhere), the loader's cache and system directories")
 
     def test_what_is_no_nccl(self):
         self.assertEqual(probe("library", "/nowhere/libnccl.so.2")[0][0]["error"],
@@ -170,7 +170,7 @@ class Library(unittest.TestCase):
         self.assertEqual(probe("library", "/etc/passwd")[0][0]["error"],
                          "cannot be loaded: /etc/passwd: invalid ELF header")
         error = probe("library", "libm.so.6")[0][0]["error"]
-        self.assertRegex(error, r"^/.*/libm.so.6 is no NCCL: it has no ncclGetVersion$")
+        self.assertRegex(error, r"^/.*/libm.so.6 is not NCCL: it has no ncclGetVersion$")
 
 
 class Rank(unittest.TestCase):

@@ -256,16 +256,16 @@ cpu_slots: true
         for rank in (0, 1):
             self.start(rank, spec)
         self.assertEqual(self.ends(), [70, 70], self.said(0))
-        self.assertIn("nlaunch: no agent came from replica 2 within 3s\n", self.said(0))
-        self.assertEqual(self.summary(1)["sentence"], "no agent came from replica 2 within 3s")
+        self.assertIn("nlaunch: no agent connected from replica 2 within 3s\n", self.said(0))
+        self.assertEqual(self.summary(1)["sentence"], "no agent connected from replica 2 within 3s")
         self.nothing_is_left()
 
     def test_one_without_the_token_says_what_to_do(self):
         spec = self.spec(SOURCE / "configs" / "quickstart.yaml", "--nodes", 3, start="3s")
         self.start(2, spec, token="")
         self.assertEqual(self.ends(), [65])
-        self.assertEqual(self.said(2), "nlaunch run: NLAUNCH_TOKEN is not set: replicas know each other by it. The spec takes it from "
-                                       "the Beaker secret 'nlaunch_token'; make it once in the workspace: openssl rand -hex 32 | beaker "
+        self.assertEqual(self.said(2), "nlaunch run: NLAUNCH_TOKEN is not set: replicas authenticate each other with it. The spec reads it from "
+                                       "the Beaker secret 'nlaunch_token'; create it once in the workspace: openssl rand -hex 32 | beaker "
                                        "secret write nlaunch_token\n")
 
     def test_one_with_another_token_is_refused_on_both_sides(self):
@@ -274,10 +274,10 @@ cpu_slots: true
         self.start(1, spec)
         self.start(2, spec, token=TOKEN[::-1])
         self.assertEqual(self.running[2].wait(20), 65, self.said(2))
-        self.assertIn("nlaunch agent on host2: error: nlaunch at 10.77.0.1 refused this node: it has another token\n", self.said(2))
+        self.assertIn("nlaunch agent on host2: error: nlaunch at 10.77.0.1 refused this node: it has a different token\n", self.said(2))
         self.assertEqual(self.ends(), [70, 70, 65], self.said(0))
-        self.assertIn("nlaunch: somebody at 10.77.0.3 does not know the token, and was refused\n", self.said(0))
-        self.assertIn("nlaunch: no agent came from replica 2 within 5s: somebody at 10.77.0.3 does not know the token, and was refused\n",
+        self.assertIn("nlaunch: rejected a connection from 10.77.0.3: it does not know the token\n", self.said(0))
+        self.assertIn("nlaunch: no agent connected from replica 2 within 5s: rejected a connection from 10.77.0.3: it does not know the token\n",
                       self.said(0))
 
     def test_one_with_another_plan_is_refused_on_both_sides(self):
@@ -295,7 +295,7 @@ cpu_slots: true
     def test_a_task_with_another_number_of_replicas_is_refused(self):
         spec = self.spec(SOURCE / "configs" / "quickstart.yaml", "--nodes", 3)
         self.start(1, spec, count=2)
-        self.assertEqual((self.ends(), self.said(1)), ([65], "nlaunch run: the plan has 3 nodes, and this task 2 replicas\n"))
+        self.assertEqual((self.ends(), self.said(1)), ([65], "nlaunch run: the plan has 3 nodes, but this task has 2 replicas\n"))
 
     def test_one_that_is_killed_ends_the_run_and_the_others_know(self):
         spec = self.spec(SOURCE / "configs" / "quickstart.yaml", "--nodes", 3, "--set", "vars.steps=100000")
@@ -304,7 +304,7 @@ cpu_slots: true
         self.wait_until(lambda: "learner.5" in self.said(0))
         self.kill(1)
         self.assertEqual([code for rank, code in enumerate(self.ends()) if rank != 1], [137, 137], self.said(0))
-        self.assertRegex(self.summary(0)["sentence"], r"^node host1 was lost after [\d.]+m?s: the connection to its agent has ended")
+        self.assertRegex(self.summary(0)["sentence"], r"^node host1 was lost after [\d.]+m?s: the connection to its agent was closed")
         self.assertEqual(self.summary(2), self.summary(0))
         self.assertEqual(self.pids(2), [])
 
@@ -315,10 +315,10 @@ cpu_slots: true
         self.wait_until(lambda: "step 2" in self.said(0))
         self.kill(0)
         self.assertEqual(self.ends()[1:], [70, 70])
-        self.assertIn("nlaunch agent on host1: the connection to nlaunch has ended; ending what runs here\n", self.said(1))
+        self.assertIn("nlaunch agent on host1: the connection to nlaunch was closed; stopping the processes here\n", self.said(1))
         self.assertIn("step 2", self.logs(1)["learner.2"])
         for rank in (1, 2):
-            self.assertEqual(self.summary(rank)["sentence"], f"host{rank}: the connection to nlaunch has ended; what ran here was ended")
+            self.assertEqual(self.summary(rank)["sentence"], f"host{rank}: the connection to nlaunch was closed; the processes here were stopped")
             self.assertEqual(self.pids(rank), [])
 
     def test_a_failure_is_explained_on_all_before_any_of_them_exits(self):

@@ -55,7 +55,7 @@ class HowARunEnds(SuperviseCase):
         self.assertEqual((summary["outcome"], summary["first"]), ("failed", "learner.0"))
         self.assertEqual(summary["last_lines"], ["starting", "out of memory"])
         self.assertRegex(summary["what"], r"^learner\.0 exited with code 3 after \d+ms$")
-        self.assertIn(b"\nnlaunch: killed when the grace was over: engine.0\n", run.out)
+        self.assertIn(b"\nnlaunch: killed after the grace period: engine.0\n", run.out)
 
     def test_a_second_failure_of_its_own_is_named_and_an_end_that_nlaunch_brought_about_is_not(self):
         # The engine's stage is stopped after the deaf tool's, so it ends by itself before that.
@@ -85,7 +85,7 @@ class HowARunEnds(SuperviseCase):
         run = self.finished([{"name": "learner", "ends_run": True, "command": "sleep"}, {"name": "engine", "command": self.loses_a_part("time.sleep(60)")}])
         summary = run.summary()
         self.assertEqual((run.code, summary["outcome"], summary["first"]), (1, "failed", "engine.0"))
-        self.assertRegex(summary["what"], f"^{self.KILLED}, and engine\\.0 did not end within 5\\.0s$")
+        self.assertRegex(summary["what"], f"^{self.KILLED}, and engine\\.0 did not exit within 5\\.0s$")
         self.assertEqual(summary["processes"][1]["children"][0]["name"], "VLLM::EngineCore")
 
     def test_a_part_that_was_killed_explains_the_end_of_its_server(self):
@@ -266,7 +266,7 @@ class Readiness(SuperviseCase):
     def test_a_task_that_takes_too_long_ends_the_run(self):
         run = self.staged({"exited": True, "timeout_ms": 300}, shell("echo half; sleep 100"))
         self.assertEqual(run.code, 72)
-        self.assertEqual(run.summary()["what"], "engine.0 was not ready in time (its end: it took longer than its timeout of 300ms)")
+        self.assertEqual(run.summary()["what"], "engine.0 was not ready in time (its exit: it took longer than its timeout of 300ms)")
         self.assertEqual(run.summary()["processes"][0]["last_lines"], ["half"])
         self.assertIsNone(run.summary()["processes"][1]["started_ms"])
 
@@ -274,7 +274,7 @@ class Readiness(SuperviseCase):
         flag = "/nonexistent/ready"
         for how, code, said in (("exit 0", 72, r"engine\.0 exited with code 0 after \S+, before it was ready"),
                                 ("exit 4", 4, r"engine\.0 exited with code 4 after \S+"),
-                                ("kill -SEGV $$", 139, r"engine\.0 was ended by SIGSEGV after \S+")):
+                                ("kill -SEGV $$", 139, r"engine\.0 was terminated by SIGSEGV after \S+")):
             with self.subTest(how):
                 run = self.finished([{"name": "engine", "stage": 0, "command": shell(how), "ready": {"file": flag}, "exit_ok": True},
                                      {"name": "learner", "stage": 1, "ends_run": True, "command": shell("exit 0")}])
@@ -290,7 +290,7 @@ class Readiness(SuperviseCase):
         self.assertEqual(run.code, 0, run.err)
         self.assertGreaterEqual(run.summary()["processes"][0]["ready_ms"], 490)
         run = self.staged({"file": str(flag), "timeout_ms": 300}, "sleep")
-        self.assertEqual(run.summary()["what"], f"engine.0 was not ready in time (file '{flag}': is from before the start)")
+        self.assertEqual(run.summary()["what"], f"engine.0 was not ready in time (file '{flag}': has not changed since the process started)")
 
     def test_never_ready_is_72_and_says_what_was_seen(self):
         port = self.free_port()
@@ -352,7 +352,7 @@ class Readiness(SuperviseCase):
         self.stranger(port)
         run = self.staged({"tcp": f"127.0.0.1:{port}"}, shell("docker() { sleep 100; }; docker") + ["docker"])
         self.assertEqual(run.code, 0)
-        self.assertEqual(run.summary()["troubles"], [f"engine is not verified: who listens on port {port} cannot be seen from here"])
+        self.assertEqual(run.summary()["troubles"], [f"engine is not verified: nlaunch cannot see from here which process listens on port {port}"])
 
     def test_a_server_that_says_nothing_has_not_answered(self):
         with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -362,7 +362,7 @@ class Readiness(SuperviseCase):
 
     def test_what_a_program_that_is_asked_said_last(self):
         for script, said in (("echo 1; echo 2 of 4; exit 3", "exited with code 3: 2 of 4"), ("echo 2 of 4; sleep 100", "2 of 4"),
-                             ("sleep 100 & sleep 100", "it has not ended yet")):
+                             ("sleep 100 & sleep 100", "it has not exited yet")):
             with self.subTest(script):
                 run = self.staged({"exec": ["/bin/sh", "-c", script], "timeout_ms": 300}, "sleep")
                 self.assertEqual((run.code, run.summary()["what"]),
@@ -420,8 +420,8 @@ class Output(SuperviseCase):
         while len(run.log("learner.0")) < 20_000_000:
             time.sleep(0.05)
         run.finish()
-        self.assertRegex(run.out.decode(), r"nlaunch: \d+ lines \([\d.]+\w+\) skipped here, the terminal was too slow; "
-                                           r"the log files have them\n")
+        self.assertRegex(run.out.decode(), r"nlaunch: \d+ lines \([\d.]+\w+\) skipped: the terminal was too slow; the "
+                                           r"log files have them\n")
         self.assertTrue(run.out.endswith("learner.0 │ end\n".encode()))
 
     def test_secrets_are_in_no_file_and_no_output_even_in_pieces(self):
@@ -442,7 +442,7 @@ class Output(SuperviseCase):
         self.assertEqual(run.code, 0)
         said = [line for line in run.out.decode().split("\n") if line.startswith("nlaunch:")]
         self.assertEqual(len(said), 1, said)
-        self.assertRegex(said[0], r"^nlaunch: cannot write '.*/learner\.\d\.log': File too large; the run goes on$")
+        self.assertRegex(said[0], r"^nlaunch: cannot write '.*/learner\.\d\.log': File too large; the run continues$")
         self.assertGreater(run.summary()["log_bytes_lost"], 10000)
 
     def test_a_folder_that_vanishes_kills_nobody(self):
@@ -451,7 +451,7 @@ class Output(SuperviseCase):
         shutil.rmtree(run.folder)
         run.finish()
         self.assertEqual(run.code, 0)
-        self.assertIn(b"it was removed; the run goes on", run.out)
+        self.assertIn(b"the file was removed; the run continues", run.out)
         self.assertIn("learner.0 │ end".encode(), run.out)
 
 
@@ -488,7 +488,7 @@ class Signals(SuperviseCase):
         run.process.send_signal(signal.SIGINT)
         run.finish(10)
         self.assertRegex(run.out.decode(), r"\nnlaunch: stopped by SIGINT after \S+; stopping the others\n"
-                                           r"nlaunch: waiting for learner\.0 and 2 more, up to 1m; Ctrl-C again kills\n$")
+                                           r"nlaunch: waiting up to 1m for learner\.0 and 2 more; press Ctrl-C again to kill\n$")
 
     def test_sigterm_is_143(self):
         run = self.started([{"name": "learner", "ends_run": True, "command": "sleep"}])

@@ -132,7 +132,7 @@ no_such_locale() { restricted : env LANG=xx_YY.UTF-8 LC_ALL=xx_YY.UTF-8 "${quick
 no_terminal_at_all() { restricted : setsid --wait "${quickstart[@]}"; }
 two_gb_of_addresses() { restricted : sh -c 'ulimit -v 2097152; exec "$@"' sh "${quickstart[@]}"; }
 nowhere_to_write() {
-  expect "${FUNCNAME[0]}" 65 "cannot make the folder '/home/user/runs" '--runs-dir DIR puts run directories elsewhere' -- \
+  expect "${FUNCNAME[0]}" 65 "cannot create the directory '/home/user/runs" '--runs-dir DIR puts run directories elsewhere' -- \
     "$INSIDE" / "$(unpacked x86_64)" 'mount -o remount,ro /home' "${quickstart[@]}"
 }
 

@@ -238,7 +238,7 @@ class Hostile(unittest.TestCase):
                            "assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, program) == 0\n"
                            "os.execv(sys.argv[1], sys.argv[1:])\n")
         done = subprocess.run(["/usr/bin/python3", wrapper, NLAUNCH, "import", script, "--commands", "--env", f"V={self.victim}"], capture_output=True, text=True)
-        self.assertEqual(done.stderr, "error: a script is run to see what it starts, and only where nothing of it can act: this process may not be traced "
+        self.assertEqual(done.stderr, "error: nlaunch runs a script to see what it starts, but only inside a sandbox: this process cannot be traced "
                                       "(PTRACE_TRACEME) (Operation not permitted) [shell.guard]\n")
         self.assertEqual((done.returncode, done.stdout, (self.victim / "x").exists()), (65, "", False))
 

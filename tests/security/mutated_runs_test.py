@@ -105,7 +105,7 @@ def try_one(number):
             try:
                 problem = problem_with(subprocess.run([NLAUNCH, *words], cwd=folder, capture_output=True, timeout=60))
             except subprocess.TimeoutExpired:
-                problem = "no end within 60 s"
+                problem = "no end of input within 60 s"
             if problem:
                 wrong.append(f"mutation {number} of {file.name}, nlaunch {' '.join(command)}: {problem}")
         return wrong

@@ -47,9 +47,9 @@ class RunFiles(unittest.TestCase):
         (self.run_folder / "events.jsonl").write_text(json.dumps(head) + "\n")
 
     def test_an_event_of_another_type_is_said_with_its_place_and_the_other_runs_are_listed(self):
-        for event, problem in (({"event": 7}, "'event' must be a text, found: number"),
-                               ({"event": "end", "outcome": ["x"]}, "'outcome' must be a text, found: array"),
-                               ({"event": "process-started", "process": {}, "pid": 1}, "'process' must be a text, found: object"),
+        for event, problem in (({"event": 7}, "'event' must be a string, found: number"),
+                               ({"event": "end", "outcome": ["x"]}, "'outcome' must be a string, found: array"),
+                               ({"event": "process-started", "process": {}, "pid": 1}, "'process' must be a string, found: object"),
                                ({"event": "process-started", "process": "a.0", "pid": 1e300}, "'pid' must be a whole number, found: number"),
                                ({"event": "attempt", "number": "0"}, "'number' must be a whole number, found: string")):
             with self.subTest(event):
@@ -96,7 +96,7 @@ class RunFiles(unittest.TestCase):
             time.sleep(0.2)
             self.assertIsNone(other.poll())
             other.kill()
-        self.assertEqual((done.returncode, done.stdout), (0, f"run {RUNS[1]} is not going on: ended without a word: nlaunch itself was killed\n"))
+        self.assertEqual((done.returncode, done.stdout), (0, f"run {RUNS[1]} is not running: died without writing a summary (nlaunch was killed)\n"))
 
     def commands(self):
         return (["ps"], ["ps", RUNS[1]], ["logs", RUNS[1]], ["stop", RUNS[1]], ["exec", RUNS[1], "learner.0", "--", "true"], ["diff", *RUNS],
@@ -200,7 +200,7 @@ class RunFiles(unittest.TestCase):
                         ["scale", RUNS[1], "engine=1"], ["resume", RUNS[1]], ["update", RUNS[1], "x.yaml"]):
             done = self.nlaunch(*command)
             self.assertEqual(done.returncode, 65)
-            self.assertRegex(done.stderr, r"^error: \S+/runs/quickstart/\S+ belongs to nobody: only they can act on this run \[run\.owner\]\n$")
+            self.assertRegex(done.stderr, r"^error: \S+/runs/quickstart/\S+ belongs to nobody: only that user can act on this run \[run\.owner\]\n$")
         self.assertFalse(self.called.exists())
 
 

@@ -6,8 +6,8 @@
 #include "evidence/analyzers/waits.h"
 #include "evidence/verdict.h"
 
-// What the use of the GPUs says: one that is busy all the time and draws little runs a kernel that waits, as
-// a collective does whose other ranks have not come.
+// What the use of the GPUs shows: one that is busy all the time and draws little power runs a kernel that
+// waits, as a collective does whose other ranks have not arrived.
 namespace nlaunch::evidence {
 namespace {
 
@@ -55,7 +55,7 @@ std::string names_by_use(const Evidence& evidence, const RoleUse& role, KernelUs
 }
 
 std::string spinning_text(const GpuUse& use) {
-  const auto at_work = use.draws_less() ? fmt::format(", {:.0f} W at work", use.working) : std::string();
+  const auto at_work = use.draws_less() ? fmt::format(", {:.0f} W when working", use.working) : std::string();
   return fmt::format("100 % busy at {:.0f} W{}: a kernel that waits, as in a collective", use.power_now,
                      at_work);
 }
@@ -64,29 +64,29 @@ void describe_role(const Evidence& evidence, const std::string& name, const Role
                    Analysis& analysis) {
   if (role.all(KernelUse::spins)) {
     analysis.says.push_back(
-        fmt::format("the GPUs of all of {} are {}: it is stuck", name, spinning_text(role.spinning)));
+        fmt::format("all GPUs of {} are {}: it is stuck", name, spinning_text(role.spinning)));
   } else if (role.all(KernelUse::idle)) {
     analysis.says.push_back(fmt::format("the GPUs of {} are idle", name));
   } else {
     for (const auto use : {KernelUse::spins, KernelUse::idle, KernelUse::works}) {
       if (role.count(use) == 0) continue;
-      const auto* what = use == KernelUse::idle ? "idle" : "at work";
+      const auto* what = use == KernelUse::idle ? "idle" : "busy";
       analysis.says.push_back(fmt::format("{}: {}", names_by_use(evidence, role, use),
                                           use == KernelUse::spins ? spinning_text(role.spinning) : what));
     }
   }
 }
 
-/// Most wait in a kernel, and few have none that runs: they have not come.
+/// Most wait in a kernel, and a few run none: those have not arrived.
 void accuse_idle(const Evidence& evidence, const RoleUse& role, Analysis& analysis) {
   if (role.count(KernelUse::spins) <= role.count(KernelUse::idle) || role.count(KernelUse::idle) == 0) return;
   for (const auto i : role.members.at(KernelUse::idle)) {
     if (evidence.members[i].rank)
-      analysis.accused.push_back({i, "has a GPU that is idle, while those of the others wait in a kernel"});
+      analysis.accused.push_back({i, "has an idle GPU, while the GPUs of the others wait in a kernel"});
   }
 }
 
-/// Who waits for whom, of those that train and those that generate.
+/// Whether the processes that train wait for those that generate, or the reverse.
 void tell_apart(const std::map<std::string, RoleUse>& ranked, const std::map<std::string, RoleUse>& others,
                 Analysis& analysis) {
   const auto all = [](const std::map<std::string, RoleUse>& roles, KernelUse use) {
@@ -98,11 +98,12 @@ void tell_apart(const std::map<std::string, RoleUse>& ranked, const std::map<std
   };
   if (all(ranked, KernelUse::idle) && all(others, KernelUse::idle))
     analysis.says.emplace_back(
-        "nothing computes: all wait for something that is no GPU (a queue, a lock, a file)");
+        "nothing computes: all wait for something other than a GPU (a queue, a lock, a file)");
   if (all(ranked, KernelUse::idle) && any(others, KernelUse::works))
-    analysis.says.emplace_back("those that train wait for those that generate, which are at work");
+    analysis.says.emplace_back("the processes that train wait for those that generate, which are busy");
   if (any(ranked, KernelUse::spins) && all(others, KernelUse::idle))
-    analysis.says.emplace_back("those that generate are idle and not the cause: those that train are stuck");
+    analysis.says.emplace_back(
+        "the processes that generate are idle and not the cause: those that train are stuck");
 }
 
 Analysis analyze_gpus(const Evidence& evidence) {

@@ -11,11 +11,11 @@
 namespace nlaunch::evidence {
 namespace {
 
-// What /proc alone says: who is stopped, stuck in the kernel, or gone.
+// What /proc alone shows: processes that are stopped, stuck in the kernel, or gone.
 
 using Doing = Situation::Doing;
 
-/// The last words of one who ended because another did.
+/// The last output of a process that exited because another did.
 bool blames_a_peer(const Member& member) {
   constexpr std::array<std::string_view, 10> kPatterns{"Connection closed by peer",
                                                        "Connection reset by peer",
@@ -31,8 +31,8 @@ bool blames_a_peer(const Member& member) {
       kPatterns, [&](auto pattern) { return member.last_words.find(pattern) != std::string::npos; });
 }
 
-/// Gloo on the rank that got more than it expected: either it or its sender has another size. In a ring, who
-/// sends to rank r is rank r + 1 (gloo/allreduce.cc).
+/// Gloo on the rank that received more than it expected: either it or its sender has a different size. In a
+/// ring, the sender to rank r is rank r + 1 (gloo/allreduce.cc).
 bool got_too_much(const Member& member) {
   return member.last_words.find("op.preamble.length <= op.nbytes") != std::string::npos;
 }
@@ -50,17 +50,17 @@ std::optional<std::size_t> sender_to(const Evidence& evidence, const Member& rec
   return std::nullopt;
 }
 
-/// Of those that are gone: the first to go that does not complain of another.
+/// Of the processes that have exited: the first that does not complain about another.
 void accuse_the_gone(const Evidence& evidence, const std::vector<std::size_t>& gone, Analysis& analysis) {
   std::vector<std::size_t> silent;
   for (const auto i : gone) {
     const auto& member = evidence.members[i];
     if (got_too_much(member)) {
-      analysis.accused.push_back({i, "got more from another rank than it expected: their sizes differ"});
+      analysis.accused.push_back({i, "received more from another rank than it expected: their sizes differ"});
       if (const auto sender = sender_to(evidence, member))
         analysis.accused.push_back(
             {*sender,
-             fmt::format("sent {} more than it expected, where they go around in a ring", member.name())});
+             fmt::format("sent {} more than it expected, as they exchange data in a ring", member.name())});
       analysis.sure = false;
       return;
     }
@@ -81,7 +81,7 @@ void accuse_the_gone(const Evidence& evidence, const std::vector<std::size_t>& g
   analysis.sure = false;
 }
 
-/// Who has done its work and shuts down may take its time, and is no hang: it is shown, and no more.
+/// A process that has done its work and shuts down may take its time, and is not a hang: it is only reported.
 void accuse_the_ending(const Evidence& evidence, Analysis& analysis) {
   for (std::size_t i = 0; i < evidence.members.size(); ++i) {
     const auto situation = situation_of(evidence.members[i]);
@@ -102,7 +102,7 @@ Analysis analyze_processes(const Evidence& evidence) {
     if (situation.doing == Doing::stopped || situation.doing == Doing::uninterruptible)
       analysis.accused.push_back({i, describe(situation)});
   }
-  // One that has ended well at its own end is no reason; while others go on, it is.
+  // A process that succeeded is not a cause at the end of the run; while others continue, it is.
   const bool held_up = !analysis.accused.empty();
   if (!held_up && gone.empty()) accuse_the_ending(evidence, analysis);
   if (!gone.empty() && !held_up) accuse_the_gone(evidence, gone, analysis);
@@ -116,8 +116,8 @@ Analysis analyze_processes(const Evidence& evidence) {
 const Registered<Analyzer> processes_analyzer{
     {.order = 10, .name = "processes", .analyze = analyze_processes}};
 
-// What TCP connections say: who waits for what another one has to send. A program that talks over sockets of
-// its own (a star around rank 0, HTTP to an engine) is in no collective, and waits all the same.
+// What TCP connections show: which process waits for data from another one. A program that communicates over
+// its own sockets (a star around rank 0, HTTP to an engine) is in no collective, but waits all the same.
 
 Analysis analyze_connections(const Evidence& evidence) {
   Analysis analysis;
@@ -133,12 +133,12 @@ Analysis analyze_connections(const Evidence& evidence) {
   if (!blamed.sure) return analysis;
   for (const auto i : blamed.whom) {
     const auto situation = situation_of(evidence.members[i]);
-    // Who is not known to do something of its own may well wait for a third one.
+    // A member that is not known to do something of its own may well wait for a third one.
     if (situation.doing != Doing::elsewhere || situation.how == "waits") continue;
     analysis.accused.push_back({i, describe(situation)});
     for (const auto& [waiter, others] : waits) {
       if (!others.contains(i)) continue;
-      analysis.says.push_back(fmt::format("{} waits for what {} has to send", evidence.members[waiter].name(),
+      analysis.says.push_back(fmt::format("{} waits for data from {}", evidence.members[waiter].name(),
                                           evidence.members[i].name()));
     }
   }

@@ -10,7 +10,8 @@
 #include "evidence/analyzers/waits.h"
 #include "evidence/verdict.h"
 
-// What NCCL's RAS says: whose counts lag in which communicator, who is missing in it, who is taken for dead.
+// What NCCL's RAS shows: ranks whose counts lag, in which communicator, and ranks that are missing or
+// considered dead.
 namespace nlaunch::evidence {
 namespace {
 
@@ -19,10 +20,10 @@ struct RasFindings {
   std::map<std::size_t, std::string> why;
   std::vector<std::string> says;
   std::set<std::size_t> mixed;  ///< behind in one operation and ahead in another
-  std::set<std::size_t> split;  ///< behind others that are no majority
+  std::set<std::size_t> split;  ///< behind others that are not a majority
 };
 
-/// The member that RAS means: by pid, and by address where pids of several hosts are the same.
+/// The member that RAS means: by pid, and by address if processes on several hosts have the same pid.
 std::optional<std::size_t> member_of_ras(const Evidence& evidence, const RasRank& rank) {
   std::vector<std::size_t> found;
   for (std::size_t i = 0; i < evidence.members.size(); ++i) {
@@ -61,12 +62,13 @@ std::int64_t usual_count(const RasCommunicator& communicator, const std::string&
       ++how_many[count->second];
   }
   for (const auto& [count, times] : how_many) {
-    if (times >= how_many[most]) most = count;  // of two, the one that is further
+    if (times >= how_many[most]) most = count;  // of two, the one that is further ahead
   }
   return most;
 }
 
-/// More than half of the ranks have launched so many. In text those of the usual count have no line.
+/// More than half of the ranks have launched this many. In the text format, those with the usual count have
+/// no line.
 bool is_majority(const RasCommunicator& communicator, const std::string& operation, std::int64_t count) {
   const auto others = std::ranges::count_if(communicator.ranks, [&](const RasRank& rank) {
     const auto launched = rank.launched.find(operation);
@@ -76,7 +78,7 @@ bool is_majority(const RasCommunicator& communicator, const std::string& operati
   return 2 * others < all;
 }
 
-/// "learner.0 and learner.3": those that have launched so many.
+/// "learner.0 and learner.3": the members that have launched this many.
 std::string who_launched(const Evidence& evidence, const RasCommunicator& communicator,
                          const std::string& operation, std::int64_t count) {
   std::vector<std::string> names;
@@ -94,7 +96,7 @@ void wait_for(const Evidence& evidence, const RasCommunicator& communicator,
     const auto member = member_of_ras(evidence, rank);
     if (member && !late.contains(*member)) findings.waits[*member].insert(late.begin(), late.end());
   }
-  // In text only outliers have a line: then nobody is known to wait, and still somebody does.
+  // In the text format only outliers have a line: then it is not known which ranks wait, but some do.
   if (!late.empty()) findings.waits[evidence.members.size()].insert(late.begin(), late.end());
 }
 
@@ -112,20 +114,20 @@ void look_at_ras_counts(const Evidence& evidence, const RasCommunicator& communi
       findings.says.push_back(
           fmt::format("communicator {}: {} has launched {} {}, {} {}{}", communicator.hash,
                       name_of_ras(evidence, rank), count->second, operation, others, normal,
-                      most ? "" : "; none of the two is a majority: where each is in its program decides"));
+                      most ? "" : "; neither is a majority: compare where each is in its program"));
       const auto member = member_of_ras(evidence, rank);
       if (!member) continue;
       (count->second < normal ? late : ahead).insert(*member);
       if (!most) findings.split.insert(*member);
       findings.why.try_emplace(
-          *member,
-          most ? fmt::format("has launched {} {}, most ranks of communicator {} {}", count->second, operation,
-                             communicator.hash, normal)
-               : fmt::format("has launched {} {}, and {} {} (communicator {}): none of the two is a majority",
-                             count->second, operation, others, normal, communicator.hash));
+          *member, most
+                       ? fmt::format("has launched {} {}, most ranks of communicator {} {}", count->second,
+                                     operation, communicator.hash, normal)
+                       : fmt::format("has launched {} {}, and {} {} (communicator {}): neither is a majority",
+                                     count->second, operation, others, normal, communicator.hash));
     }
   }
-  // Behind in one and ahead in another: it is in another operation than the others.
+  // Behind in one and ahead in another: it is in a different operation than the others.
   std::ranges::set_intersection(late, ahead, std::inserter(findings.mixed, findings.mixed.end()));
   wait_for(evidence, communicator, late, findings);
 }
@@ -135,7 +137,7 @@ void look_at_ras_missing(const Evidence& evidence, const RasCommunicator& commun
   std::set<std::size_t> missing;
   for (const auto& rank : communicator.ranks) {
     if (!rank.dead && !rank.silent && rank.status != "NOCOMM" && rank.status != "ABORT") continue;
-    const auto* what = rank.dead ? "is taken for dead" : rank.silent ? "does not answer" : "has left";
+    const auto* what = rank.dead ? "is considered dead" : rank.silent ? "does not answer" : "has left";
     findings.says.push_back(
         fmt::format("communicator {}: {} {}", communicator.hash, name_of_ras(evidence, rank), what));
     const auto member = member_of_ras(evidence, rank);
@@ -148,7 +150,7 @@ void look_at_ras_missing(const Evidence& evidence, const RasCommunicator& commun
 
 void look_at_ras_processes(const Evidence& evidence, const RasReport& report, RasFindings& findings) {
   for (const auto& process : report.processes) {
-    const auto* what = process.dead ? "is taken for dead by NCCL" : "does not answer NCCL";
+    const auto* what = process.dead ? "is considered dead by NCCL" : "does not answer NCCL";
     const auto member = member_of_ras(evidence, process);
     findings.says.push_back(fmt::format("process {} on {} {}", process.pid, process.address, what));
     if (!member) continue;
@@ -175,7 +177,7 @@ Analysis analyze_ras(const Evidence& evidence) {
   for (const auto i : blamed.whom) {
     if (i < evidence.members.size()) analysis.accused.push_back({i, findings.why[i]});
   }
-  // Of two ranks in different operations none is more to blame than the other.
+  // Of two ranks in different operations neither is more to blame than the other.
   constexpr std::size_t kTwo = 2;
   analysis.sure = blamed.sure && blamed.whom.size() * 2 <= evidence.members.size() &&
                   (findings.mixed.empty() || evidence.members.size() > kTwo);

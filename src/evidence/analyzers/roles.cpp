@@ -5,8 +5,8 @@
 #include "evidence/analyzers/waits.h"
 #include "evidence/verdict.h"
 
-// Two roles that meet in one collective, as learners and engines do in a weight sync: where all of one role
-// wait in it and the other is elsewhere, the other has not entered.
+// Two roles that meet in one collective, as learners and engines do in a weight sync: if all of one role wait
+// in it and the other is elsewhere, the other has not entered.
 namespace nlaunch::evidence {
 namespace {
 
@@ -16,8 +16,8 @@ using Doing = Situation::Doing;
 struct RoleSide {
   std::vector<std::size_t> members;
   std::size_t waiting = 0;  ///< in a collective, or for their GPU
-  std::size_t away = 0;     ///< at something of their own
-  /// Each of them waits with one process, in a collective that no other of its role can be meant to enter.
+  std::size_t away = 0;     ///< doing something of their own
+  /// Each of them waits with one process, in a collective that no other of its role could have to enter.
   bool meets_others = true;
 };
 

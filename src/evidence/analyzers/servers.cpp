@@ -6,8 +6,8 @@
 #include "evidence/analyzers/waits.h"
 #include "evidence/verdict.h"
 
-// What servers say of themselves: an engine that is paused, or has requests and generates nothing, holds up
-// who waits for it. One that has nothing to do is waited for by nobody who wants tokens.
+// What servers report about themselves: an engine that is paused, or has requests and generates nothing,
+// blocks whatever waits for it. Nothing that wants tokens waits for one that has nothing to do.
 namespace nlaunch::evidence {
 namespace {
 
@@ -28,7 +28,7 @@ bool has_part(const Member& member, Doing doing) {
                              [&](const Part& part) { return situation_of(part).doing == doing; });
 }
 
-/// A process that works for a server waits for somebody who has to enter a collective, too.
+/// A process that works for a server also waits for another one that must enter a collective.
 bool has_part_in_collective(const Member& member) {
   return has_part(member, Doing::collective);
 }
@@ -51,8 +51,8 @@ std::vector<std::size_t> with_own_thing(const Evidence& evidence) {
   return found;
 }
 
-/// An engine is paused for a weight sync, too: who is to resume it may be at something else, or wait with its
-/// workers for the weights. Not who waits for its answer.
+/// An engine is paused for a weight sync, too: the process that should resume it may be doing something else,
+/// or wait with its workers for the weights. This excludes one that waits for its answer.
 void accuse_the_paused(const Evidence& evidence, const std::vector<std::size_t>& servers,
                        Analysis& analysis) {
   bool sure = true;
@@ -78,7 +78,7 @@ void accuse_the_stalled(const Evidence& evidence, const std::vector<std::size_t>
     const auto& server = evidence.members[i];
     const auto requests = server.server->stalled;
     if (requests == 0 || server.server->paused || has_part_in_collective(server)) continue;
-    analysis.accused.push_back({i, fmt::format("has {} request{} under way and generates nothing", requests,
+    analysis.accused.push_back({i, fmt::format("has {} request{} in flight and generates nothing", requests,
                                                requests == 1 ? "" : "s")});
     // Its GPU may wait for others, too.
     sure = sure && server.server->counts_at_once && !has_part(server, Doing::gpu);
@@ -86,10 +86,10 @@ void accuse_the_stalled(const Evidence& evidence, const std::vector<std::size_t>
   analysis.sure = sure && !analysis.accused.empty();
 }
 
-/// Empty: nothing is wrong with what it answered.
+/// Empty: its answers show no problem.
 std::string silence_of(const Server& said) {
   if (!said.health.empty() || !said.core_silent) return said.health;
-  return "answers on its health path, but not GET /is_paused: what generates behind it does not answer";
+  return "answers on its health path, but not GET /is_paused: the engine behind it does not answer";
 }
 
 /// Alone it proves nothing: a server may be too busy to answer.
@@ -102,8 +102,8 @@ void accuse_the_silent(const Evidence& evidence, const std::vector<std::size_t>&
   }
 }
 
-/// Engines have nothing to do. Who waits for an answer of one all the same has asked for something else than
-/// tokens: then either side can be the cause.
+/// Engines have nothing to do. A process that still waits for an answer from one has requested something
+/// other than tokens: then either side can be the cause.
 void accuse_who_waits_for_the_idle(const Evidence& evidence, const std::vector<std::size_t>& idle,
                                    Analysis& analysis) {
   for (const auto i : idle) {
@@ -124,15 +124,15 @@ void accuse_who_waits_for_the_idle(const Evidence& evidence, const std::vector<s
   }
 }
 
-/// Nothing tells whether it waits for an engine.
+/// It is unknown whether it waits for an engine.
 bool is_unclear(const Evidence& evidence, const Member& member) {
   const auto doing = situation_of(member).doing;
   return !member.server && !does_own_thing(evidence, member) &&
          (doing == Doing::elsewhere || doing == Doing::unknown);
 }
 
-/// Without a stack the kernel still tells that a process waits, and not for the network. Where it is the only
-/// one that could ask the engines for something, it is what holds them up.
+/// Without a stack the kernel still shows that a process waits, and not for the network. If it is the only
+/// one that could send requests to the engines, it is what blocks them.
 void accuse_the_only_client(const Evidence& evidence, const std::string& idle, Analysis& analysis) {
   std::vector<std::size_t> clients;
   for (std::size_t i = 0; i < evidence.members.size(); ++i) {
@@ -146,11 +146,11 @@ void accuse_the_only_client(const Evidence& evidence, const std::string& idle, A
       situation.doing == Doing::unknown && situation.how != "computes" && !waits_in_network(client);
   if (waits && !client.wait_channel.empty())
     analysis.accused.push_back(
-        {clients.front(), fmt::format("{} ({}) and asks for nothing, while {} nothing to do", situation.how,
+        {clients.front(), fmt::format("{} ({}) and requests nothing, while {} nothing to do", situation.how,
                                       client.wait_channel, idle)});
 }
 
-/// Where all servers of the run are idle engines, they are not to blame for one who does something else.
+/// If all servers of the run are idle engines, they are not to blame for a process that does something else.
 void accuse_who_leaves_them_idle(const Evidence& evidence, const std::vector<std::size_t>& servers,
                                  Analysis& analysis) {
   std::vector<std::size_t> idle;
@@ -185,7 +185,7 @@ void say_what_they_do(const Evidence& evidence, const std::vector<std::size_t>& 
     };
     if (said.paused) say("is paused");
     if (said.stalled > 0)
-      say(fmt::format("has {} requests under way, and counts no token within a second", said.stalled));
+      say(fmt::format("has {} requests in flight, and counts no new token within a second", said.stalled));
     if (said.idle) say("has nothing to do");
     if (const auto silence = silence_of(said); !silence.empty()) say(silence);
   }

@@ -9,7 +9,7 @@
 #include "evidence/analyzers/waits.h"
 #include "evidence/verdict.h"
 
-// What stacks say: who waits in a collective, and who is elsewhere.
+// What stacks show: which ranks wait in a collective, and which are elsewhere.
 namespace nlaunch::evidence {
 namespace {
 
@@ -57,8 +57,8 @@ void say_groups(const Evidence& evidence, const RoleWorld& world, Analysis& anal
     analysis.says.push_back(fmt::format("{}: {}", what, names_in(evidence, members)));
 }
 
-/// Some wait for all, and others are elsewhere. It is certain where they cannot wait for a GPU, and are not
-/// the many.
+/// Some wait for all, and others are elsewhere. It is certain if these cannot be waiting for a GPU, and are
+/// not the majority.
 void accuse_those_elsewhere(const RoleWorld& world, const std::vector<std::size_t>& elsewhere,
                             Analysis& analysis) {
   bool certain = elsewhere.size() * 2 <= world.members.size();
@@ -70,7 +70,8 @@ void accuse_those_elsewhere(const RoleWorld& world, const std::vector<std::size_
   analysis.sure = certain;
 }
 
-/// One to another, or to a part of the world: who waits there may wait for one who is where the many are.
+/// Between two ranks, or a part of the world: a rank that waits there may wait for one that is where the
+/// majority is.
 bool is_between_some(const std::string& operation) {
   return operation.find("send") != std::string::npos || operation.find("recv") != std::string::npos ||
          operation.find("p2p") != std::string::npos;
@@ -103,14 +104,15 @@ void accuse_the_few(const Evidence& evidence, const RoleWorld& world, const std:
                           tied || most->first.first.empty() ? "another one" : most->first.first)});
     }
   }
-  // Others of the run may be who such a group waits for, and so may a group of some ranks.
+  // Such a group may wait for other processes of the run, and so may a group of some ranks.
   const bool alone =
       world.members.size() == evidence.members.size() && waiting.size() == world.members.size();
   analysis.sure = !tied && alone && !between_some && analysis.accused.size() == 1 && operations.size() > 1 &&
                   most->second.size() > 1;
 }
 
-/// No two are alike: of those without a GPU, who waits, waits for somebody, and who does not is a candidate.
+/// No two are alike: of those without a GPU, one that waits, waits for another, and one that does not is a
+/// candidate.
 void accuse_those_who_do_not_wait(const Evidence& evidence, const RoleWorld& world, Analysis& analysis) {
   std::vector<Accused> busy;
   for (const auto i : world.members) {
@@ -122,7 +124,7 @@ void accuse_those_who_do_not_wait(const Evidence& evidence, const RoleWorld& wor
   if (busy.size() * 2 <= world.members.size()) analysis.accused = std::move(busy);
 }
 
-/// Nobody is seen to wait in a collective: what is left is who looks unlike most others.
+/// No rank is seen waiting in a collective: the candidates are those that look unlike most others.
 void accuse_the_unlike(const Evidence& evidence, const RoleWorld& world, Analysis& analysis) {
   std::map<std::string, std::vector<std::size_t>> groups;
   for (const auto i : world.members) {
@@ -145,8 +147,8 @@ void accuse_the_unlike(const Evidence& evidence, const RoleWorld& world, Analysi
   }
 }
 
-/// Where one is gone or stopped, the others' stacks tell less: of those that are about to end of it, for
-/// instance.
+/// If one has exited or is stopped, the others' stacks show less: for example those that are about to exit
+/// because of it.
 bool has_a_better_reason(const RoleWorld& world) {
   return !world.those(Doing::gone).empty() || !world.those(Doing::stopped).empty() ||
          !world.those(Doing::uninterruptible).empty();

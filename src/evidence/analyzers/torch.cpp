@@ -14,12 +14,12 @@
 namespace nlaunch::evidence {
 namespace {
 
-// What PyTorch's flight recorder says: in each group the first collective that does not end, who has entered
-// it, who has not, and who has entered another one or the same with another size.
+// What PyTorch's flight recorder shows: in each group the first collective that does not complete, the ranks
+// that entered it, those that did not, and those that entered another one or the same with a different size.
 
 using Operations = std::map<int, const RecordedOperation*>;  // by rank
 
-/// A group as the recordings of its ranks show it together.
+/// A group, combined from the recordings of its ranks.
 struct RecordedRanks {
   std::string name;
   std::vector<int> ranks;
@@ -43,7 +43,7 @@ std::map<std::string, RecordedRanks> groups_of(const std::vector<Recording>& rec
   return groups;
 }
 
-/// The first collective of a rank that has not ended.
+/// The first collective of a rank that has not completed.
 const RecordedOperation* open_one(const RecordedGroup& group) {
   const auto found = std::ranges::find_if(group.operations, [](const auto& operation) {
     return !operation.point_to_point && operation.state != "completed";
@@ -59,7 +59,7 @@ std::int64_t last_entered(const RecordedGroup& group) {
   return last;
 }
 
-/// Where the group is stuck: what each rank has at the first collective that is open on one of them.
+/// Where the group is stuck: the state of each rank at the first collective that is open on one of them.
 struct Stuck {
   std::int64_t sequence = 0;
   Operations entered;
@@ -94,20 +94,20 @@ std::optional<Stuck> stuck_at(const RecordedRanks& group) {
   return stuck;
 }
 
-/// Ranks give and get parts of different sizes in these.
+/// Ranks send and receive parts of different sizes in these.
 bool may_differ(const std::string& operation) {
   return operation.find("gather") == 0 || operation.find("scatter") == 0 ||
          operation.find("all_to_all") != std::string::npos ||
          operation.find("alltoall") != std::string::npos || operation.find("coalesced") != std::string::npos;
 }
 
-/// What has to be the same on all ranks.
+/// What must be the same on all ranks.
 std::string operation_signature(const RecordedOperation& operation) {
   if (may_differ(operation.name)) return operation.name;
   return fmt::format("{} {} -> {}", operation.name, operation.inputs, operation.outputs);
 }
 
-/// One that waits for a message waits for its sender, and may be late elsewhere for that alone.
+/// A rank that waits for a message waits for its sender, and may be late elsewhere for that reason alone.
 void add_messages(const RecordedRanks& group, const std::map<int, std::size_t>& index, Waits& waits) {
   for (const auto& [rank, recorded] : group.recorded) {
     for (const auto& operation : recorded->operations) {
@@ -115,19 +115,19 @@ void add_messages(const RecordedRanks& group, const std::map<int, std::size_t>& 
       const auto peer = static_cast<std::size_t>(operation.peer);
       const bool known =
           operation.peer >= 0 && peer < group.ranks.size() && index.contains(group.ranks[peer]);
-      // Of whom nothing tells, it is at least not to blame itself.
+      // One that nothing is known about is at least not to blame itself.
       waits[index.at(rank)].insert(index.at(known ? group.ranks[peer] : rank));
     }
   }
 }
 
-/// Who sees what others see: indices of members by rank of the role.
+/// Maps ranks of the role to indices of members.
 using Index = std::map<int, std::size_t>;
 
 struct RecorderFindings {
   Waits waits;
-  Waits messages;                  ///< who waits for a message
-  std::vector<Accused> different;  ///< entered another collective, or with another size
+  Waits messages;                  ///< ranks that wait for a message
+  std::vector<Accused> different;  ///< entered another collective, or with a different size
   bool minority = true;            ///< they are fewer than the others
   std::map<std::size_t, std::string> absent_why;
   std::vector<std::string> says;
@@ -204,7 +204,7 @@ void look_at_role(const Evidence& evidence, const std::string& role, const std::
     analysis.sure = findings.minority && findings.waits.empty();
     return;
   }
-  // Messages alone do not show a hang: they count for those who are late.
+  // Messages alone do not show a hang: they count for ranks that are late.
   if (!findings.waits.empty()) {
     for (const auto& [waiter, others] : findings.messages)
       findings.waits[waiter].insert(others.begin(), others.end());
@@ -231,12 +231,12 @@ const Registered<Analyzer> recorder_analyzer{
     {.order = 20, .name = "flight recorder", .analyze = analyze_recorder}};
 
 // What ranks print under TORCH_DISTRIBUTED_DEBUG=DETAIL, where PyTorch compares collectives before it runs
-// them (torch/csrc/distributed/c10d/ProcessGroupWrapper.cpp): each that finds another one says both.
+// them (torch/csrc/distributed/c10d/ProcessGroupWrapper.cpp): each rank that finds a mismatch prints both.
 
 /// By rank: "ALLREDUCE, TensorShape=[10], TensorDtypes=Float".
 using Fingerprints = std::map<int, std::string>;
 
-/// Behind "CollectiveFingerPrint(": what has to be the same on all ranks.
+/// After "CollectiveFingerPrint(": what must be the same on all ranks.
 std::string fingerprint(std::string_view text) {
   return std::string(text.substr(0, std::min(text.find(", TensorDeviceTypes"), text.find_first_of(")\n"))));
 }
@@ -258,8 +258,8 @@ void read_fingerprints(std::string_view words, Fingerprints& found) {
   }
 }
 
-/// Who is missing in the barrier before each of them: "[Rank 0]: Ranks 2, 3 failed to pass monitoredBarrier
-/// in 30000 ms".
+/// The ranks missing in the barrier before each of them: "[Rank 0]: Ranks 2, 3 failed to pass
+/// monitoredBarrier in 30000 ms".
 std::vector<int> missing_in_barrier(std::string_view words) {
   constexpr std::string_view kFailed = " failed to pass monitoredBarrier";
   std::vector<int> ranks;
@@ -285,7 +285,7 @@ void accuse_the_missing(const Evidence& evidence, const Member& complains, Analy
         std::ranges::find(ranks, *member.rank) == ranks.end())
       continue;
     const Accused accused{
-        i, fmt::format("has not come to the barrier before a collective, as {} says", complains.name())};
+        i, fmt::format("has not reached the barrier before a collective, as {} reports", complains.name())};
     if (std::ranges::find(analysis.accused, accused) == analysis.accused.end())
       analysis.accused.push_back(accused);
     analysis.sure = true;
@@ -312,7 +312,7 @@ void judge_role(const Evidence& evidence, const std::string& role, const Fingerp
         continue;
       analysis.accused.push_back({i, fmt::format("entered {}, where {}", what,
                                                  majority ? fmt::format("others entered {}", most->first)
-                                                          : "another rank entered another collective")});
+                                                          : "another rank entered a different collective")});
     }
   }
 }

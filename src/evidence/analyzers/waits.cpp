@@ -11,7 +11,7 @@
 namespace nlaunch::evidence {
 namespace {
 
-/// Python's and its packages' code that waits for an answer over the network, as py-spy shortens its files.
+/// Code of Python and its packages that waits for an answer over the network, as py-spy shortens its files.
 bool is_of_network(const Frame& frame) {
   constexpr std::array<std::string_view, 6> kPackages{"http/",     "urllib/", "urllib3/",
                                                       "requests/", "httpx/",  "httpcore/"};
@@ -19,7 +19,7 @@ bool is_of_network(const Frame& frame) {
          std::ranges::any_of(kPackages, [&](auto package) { return frame.file.starts_with(package); });
 }
 
-/// Code in which a thread waits for another one, or for any of many things: what, it does not show.
+/// Code in which a thread waits for another one, or for any of many things: it does not show which.
 bool hands_over(const Frame& frame) {
   constexpr std::array<std::string_view, 10> kFiles{"ray/",
                                                     "threading.py",
@@ -60,7 +60,8 @@ std::string listed(const std::vector<std::string>& names) {
                      names.back());
 }
 
-// Where the kernel has a thread that waits for the network (net/, fs/select.c, fs/eventpoll.c of Linux 6.1).
+// The kernel functions of a thread that waits for the network (net/, fs/select.c, fs/eventpoll.c of Linux
+// 6.1).
 bool waits_in_network(const Member& member) {
   constexpr std::array kChannels{"wait_woken",  "sk_wait_data",          "ep_poll",        "do_poll",
                                  "do_sys_poll", "poll_schedule_timeout", "inet_csk_accept"};

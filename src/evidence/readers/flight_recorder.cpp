@@ -40,7 +40,7 @@ std::string operation_name(const std::string& profiled) {
   return name.substr(0, name.find(' '));
 }
 
-/// "nccl:send 1->2" is to 2, "nccl:recv 1<-2" from 2; -1 where it is neither.
+/// "nccl:send 1->2" is to 2, "nccl:recv 1<-2" from 2; -1 for others.
 int peer_of(const std::string& profiled) {
   const auto arrow = profiled.find_first_of("<-", profiled.find(' '));
   if (arrow == std::string::npos || arrow + 2 > profiled.size()) return -1;
@@ -61,7 +61,7 @@ RecordedOperation operation_from(const json& entry) {
   return operation;
 }
 
-/// [name, description]; before 2.4 the number of the group alone.
+/// [name, description]; before 2.4 only the number of the group.
 std::pair<std::string, std::string> group_of(const json& entry) {
   const auto group = entry.find("process_group");
   if (group != entry.end() && group->is_array() && group->size() == 2) {
@@ -94,15 +94,15 @@ Result<Recording> read_recording(std::string_view bytes, int rank) {
   auto dump = is_json ? parse_json(bytes) : json();
   if (!is_json) {
     auto value =
-        read_pickle(bytes, "frames");  // of Python, of each operation: most of a dump, and not asked for
+        read_pickle(bytes, "frames");  // of Python, of each operation: most of a dump, and not needed
     if (!value) return std::unexpected(value.error());
     dump = std::move(*value);
   }
-  if (!dump.is_object()) return failure("evidence.recorder", "no dump of a flight recorder");
+  if (!dump.is_object()) return failure("evidence.recorder", "not a flight recorder dump");
   try {
     return recording_from(dump, rank);
   } catch (const json::exception& error) {
-    return failure("evidence.recorder", "no dump of a flight recorder: {}", error.what());
+    return failure("evidence.recorder", "not a flight recorder dump: {}", error.what());
   }
 }
 

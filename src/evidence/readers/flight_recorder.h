@@ -14,7 +14,7 @@ namespace nlaunch::evidence {
 struct RecordedOperation {
   std::int64_t sequence = 0;  ///< collective_seq_id: counts the collectives of the group
   bool point_to_point = false;
-  int peer = -1;       ///< of a send or recv: the other's rank within the group; -1: not told
+  int peer = -1;       ///< for a send or recv: the other's rank within the group; -1: unknown
   std::string name;    ///< "all_reduce", without the backend's "nccl:"
   std::string inputs;  ///< sizes and types, "[[1024]] Float"
   std::string outputs;
@@ -22,9 +22,9 @@ struct RecordedOperation {
 };
 
 struct RecordedGroup {
-  std::string description;                    ///< "default_pg", or what new_group was told
-  std::vector<int> ranks;                     ///< global ones; empty where the dump does not say
-  std::vector<RecordedOperation> operations;  ///< as they were enqueued; the oldest may be lost
+  std::string description;                    ///< "default_pg", or the argument of new_group
+  std::vector<int> ranks;                     ///< global ranks; empty if the dump does not list them
+  std::vector<RecordedOperation> operations;  ///< in enqueue order; the oldest may be lost
 };
 
 /// The dump of one rank: groups by name.

@@ -20,7 +20,7 @@ struct Samples {
   double limit = 0;
 };
 
-/// The value below which this part of them lies; 0 of none.
+/// The value below which this share of them lies; 0 for none.
 double share(std::vector<double> values, double part) {
   if (values.empty()) return 0;
   const auto at = values.begin() + static_cast<std::ptrdiff_t>(part * static_cast<double>(values.size() - 1));

@@ -9,21 +9,21 @@ namespace nlaunch::evidence {
 struct GpuUse {
   double busy_now = 0;   ///< percent, the median of the last samples
   double busy = 0;       ///< percent, the median of all
-  double power_now = 0;  ///< watts, likewise; 0: NVML does not tell
+  double power_now = 0;  ///< watts, likewise; 0: NVML does not report it
   double power = 0;      ///< watts
-  double working = 0;    ///< watts that it has drawn at work: the 90th percentile of all
-  double limit = 0;      ///< watts that it may draw; 0: NVML does not tell
+  double working = 0;    ///< watts that it has drawn when working: the 90th percentile of all
+  double limit = 0;      ///< its power limit in watts; 0: NVML does not report it
 
   /// It has been seen to draw far more than now.
   [[nodiscard]] bool draws_less() const;
   /// No kernel runs on it.
   [[nodiscard]] bool idle() const;
-  /// A kernel runs on it all the time and computes nothing, as one does that waits for another rank: it draws
-  /// far less than at work.
+  /// A kernel runs on it all the time and computes nothing, like one that waits for another rank: it draws
+  /// far less power than when working.
   [[nodiscard]] bool spins() const;
 };
 
-/// By bus id. Lines that are none, and those of which the end is missing, are left out.
+/// By bus id. Lines that are invalid or truncated are left out.
 std::map<std::string, GpuUse> read_gpu_use(std::string_view lines);
 
 }  // namespace nlaunch::evidence

@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-/// A value by its place in the arena: the memo refers to one that is still being filled.
+/// A value by its place in the arena: the memo can refer to one that is still being filled.
 using Ref = std::uint32_t;
 struct Mark {};
 struct List {
@@ -25,7 +25,7 @@ struct Dict {
 };
 using Value = std::variant<Mark, json, List, Dict>;
 
-/// Of opcodes that are refused: Python's Lib/pickletools.py.
+/// Opcodes that are rejected: Python's Lib/pickletools.py.
 std::string_view name_of(unsigned char opcode) {
   static const std::map<unsigned char, std::string_view> kNames{
       {'c', "GLOBAL"},       {0x93, "STACK_GLOBAL"},
@@ -51,7 +51,7 @@ class Machine {
 
   json run() {
     while (!done_) step();
-    if (stack_.size() != 1) refuse("it does not leave one value");
+    if (stack_.size() != 1) refuse("it does not leave exactly one value");
     return to_json(stack_.back(), 0);
   }
 
@@ -126,7 +126,7 @@ class Machine {
         const auto text = bytes_.line();
         double value = 0;
         if (std::from_chars(text.data(), text.data() + text.size(), value).ec != std::errc())
-          refuse("a number that is none");
+          refuse("an invalid number");
         push(json(value));
         return true;
       }
@@ -228,7 +228,7 @@ class Machine {
     }
   }
 
-  /// Protocol 0 has no opcodes of their own for booleans.
+  /// Protocol 0 has no separate opcodes for booleans.
   static json truth_or_integer(std::string_view text) {
     if (text == "00" || text == "01") return json(text == "01");
     return json(PickleBytes::decimal(text));
@@ -241,12 +241,12 @@ class Machine {
   void push(json value) { stack_.push_back(make(std::move(value))); }
 
   Ref top() {
-    if (stack_.empty()) refuse("it takes a value where there is none");
+    if (stack_.empty()) refuse("it pops a value where there is none");
     return stack_.back();
   }
 
   std::vector<Ref> pop(std::size_t count) {
-    if (stack_.size() < count) refuse("it takes a value where there is none");
+    if (stack_.size() < count) refuse("it pops a value where there is none");
     std::vector<Ref> taken(stack_.end() - static_cast<std::ptrdiff_t>(count), stack_.end());
     stack_.resize(stack_.size() - count);
     return taken;
@@ -256,7 +256,7 @@ class Machine {
     std::size_t count = 0;
     while (count < stack_.size() && !std::holds_alternative<Mark>(arena_[stack_[stack_.size() - 1 - count]]))
       ++count;
-    if (count == stack_.size()) refuse("it takes values where there are none");
+    if (count == stack_.size()) refuse("it pops values where there are none");
     auto taken = pop(count);
     pop(1);
     return taken;
@@ -264,32 +264,32 @@ class Machine {
 
   void append(const std::vector<Ref>& items) {
     auto* list = std::get_if<List>(&arena_[top()]);
-    if (list == nullptr) refuse("it appends to what is no list");
+    if (list == nullptr) refuse("it appends to something that is not a list");
     list->items.insert(list->items.end(), items.begin(), items.end());
   }
 
   void set_items(const std::vector<Ref>& items) {
     auto* dict = std::get_if<Dict>(&arena_[top()]);
-    if (dict == nullptr || items.size() % 2 != 0) refuse("it sets items of what is no dict");
+    if (dict == nullptr || items.size() % 2 != 0) refuse("it sets items of something that is not a dict");
     for (std::size_t i = 0; i < items.size(); i += 2) dict->items.emplace_back(items[i], items[i + 1]);
   }
 
   void recall(std::uint64_t key) {
     const auto found = memo_.find(key);
-    if (found == memo_.end()) refuse("it recalls what it has not memorised");
+    if (found == memo_.end()) refuse("it recalls a value that it has not memoized");
     stack_.push_back(found->second);
   }
 
   json to_json(Ref ref, unsigned depth) {
     constexpr unsigned kDeepest = 100;
     constexpr std::size_t kMostText = 64U << 20U;
-    if (depth > kDeepest) refuse("a value that is deeper than 100");
+    if (depth > kDeepest) refuse("a value nested deeper than 100");
     if (++parts_ > kMostParts) refuse("a value of more than 2 million parts");
     const auto& value = arena_[ref];
     if (const auto* scalar = std::get_if<json>(&value)) {
-      // Recalled a second time it takes its room a second time.
+      // A value that is recalled twice needs its space twice.
       if (const auto* text = scalar->get_ptr<const std::string*>()) text_ += text->size();
-      if (text_ > kMostText) refuse("a value of more than 64 MiB of texts");
+      if (text_ > kMostText) refuse("a value with more than 64 MiB of text");
       return *scalar;
     }
     if (const auto* list = std::get_if<List>(&value)) {
@@ -310,7 +310,7 @@ class Machine {
 
   static std::string json_key(const json& key) {
     if (key.is_number_integer()) return std::to_string(key.get<std::int64_t>());
-    refuse("a key that is neither a text nor a number");
+    refuse("a key that is neither text nor a number");
   }
 
   static constexpr std::size_t kMostParts = 2'000'000;
@@ -331,7 +331,7 @@ Result<json> read_pickle(std::string_view bytes, std::string_view without) {
   try {
     return Machine(bytes, without).run();
   } catch (const RefusedPickle& refused) {
-    return failure("evidence.pickle", "a pickle that is not read: {}", refused.why);
+    return failure("evidence.pickle", "pickle rejected: {}", refused.why);
   }
 }
 

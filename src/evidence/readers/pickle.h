@@ -6,12 +6,12 @@
 
 namespace nlaunch::evidence {
 
-/// The value in a pickle of dicts, lists, tuples, texts, numbers, booleans and None, in protocols 0 to 5, as
-/// JSON: a tuple is a list, a key that is no text becomes one. What a dict has under the key `without` is
-/// left out. Nothing in it is executed or looked up: an opcode that would (GLOBAL, REDUCE, INST, ...), and
-/// any other that such values do not need, is a failure with its name. So is what a few bytes can describe,
-/// and no machine can hold: a value that is deeper than 100, or has more than 2 million parts or 64 MiB of
-/// texts.
+/// The value in a pickle of dicts, lists, tuples, strings, numbers, booleans and None, in protocols 0 to 5,
+/// as JSON: a tuple becomes a list, a key that is not a string becomes one. What a dict has under the key
+/// `without` is left out. Nothing in it is executed or looked up: an opcode that would do so (GLOBAL, REDUCE,
+/// INST, ...), and any other that such values do not need, is an error with its name. So is a value that a
+/// few bytes can describe but no machine can hold: nested deeper than 100, with more than 2 million parts or
+/// more than 64 MiB of text.
 Result<nlohmann::json> read_pickle(std::string_view bytes, std::string_view without = {});
 
 }  // namespace nlaunch::evidence

@@ -7,7 +7,7 @@
 
 namespace nlaunch::evidence {
 
-/// Why a pickle is not read.
+/// Why a pickle is rejected.
 struct RefusedPickle {
   std::string why;
 };
@@ -15,13 +15,13 @@ struct RefusedPickle {
   throw RefusedPickle{std::move(why)};
 }
 
-/// The bytes of a pickle, from front to back. What is not there, or is no number, is refused.
+/// The bytes of a pickle, from front to back. Missing bytes and invalid numbers are rejected.
 class PickleBytes {
  public:
   explicit PickleBytes(std::string_view bytes) : rest_(bytes) {}
 
   std::string_view take(std::uint64_t size) {
-    if (size > rest_.size()) refuse("it ends too early");
+    if (size > rest_.size()) refuse("it is truncated");
     const auto taken = rest_.substr(0, size);
     rest_.remove_prefix(size);
     return taken;
@@ -29,7 +29,7 @@ class PickleBytes {
 
   std::string_view line() {
     const auto end = rest_.find('\n');
-    if (end == std::string_view::npos) refuse("it ends too early");
+    if (end == std::string_view::npos) refuse("it is truncated");
     const auto text = take(end);
     take(1);
     return text;
@@ -57,7 +57,7 @@ class PickleBytes {
     if (text.ends_with('L')) text.remove_suffix(1);
     std::int64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size()) refuse("a number that is none");
+    if (error != std::errc() || end != text.data() + text.size()) refuse("an invalid number");
     return value;
   }
 

@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-/// 2.28.7 and 2.28.9 forget the comma before the status of a missing rank.
+/// 2.28.7 and 2.28.9 omit the comma before the status of a missing rank.
 std::string with_commas(std::string_view text) {
   static const std::regex gap(R"((\"nvml_dev\": -?[0-9]+)(\s*\n\s*\"status\"))");
   return std::regex_replace(std::string(text), gap, "$1,$2");
@@ -41,7 +41,7 @@ RasRank rank_from(const json& object) {
   return rank;
 }
 
-/// Without a flag, its process answered, and knows nothing of the communicator.
+/// Without a flag, its process answered, and does not know the communicator.
 RasRank missing_from(const json& object) {
   auto rank = rank_from(object);
   const auto status = object.value("status", json::object());
@@ -64,12 +64,12 @@ RasReport report_from(const json& object) {
   return report;
 }
 
-/// Text, line by line. What a line means depends on the headings before it. The patterns bound how many
-/// digits a number has: a line with a larger one is none of NCCL's, and is passed over.
+/// Text, line by line. The meaning of a line depends on the headings before it. The patterns limit how many
+/// digits a number has: a line with a larger one is not from NCCL, and is skipped.
 class TextReader {
  public:
   RasReport read(std::string_view text) {
-    constexpr std::size_t kLongest = 4096;  // of NCCL's is 1024; std::regex goes deep on long ones
+    constexpr std::size_t kLongest = 4096;  // NCCL's limit is 1024; std::regex recurses deeply on long lines
     for (const auto& line : text::split(text, '\n')) {
       if (line.size() < kLongest) read_line(line);
     }
@@ -172,15 +172,15 @@ Result<RasReport> read_ras(std::string_view text) {
   if (text::trim(text).starts_with('{')) {
     auto object = parse_json(text);
     if (object.is_discarded()) object = parse_json(with_commas(text));
-    if (!object.is_object()) return failure("evidence.ras", "NCCL's RAS answered with JSON that is none");
+    if (!object.is_object()) return failure("evidence.ras", "NCCL's RAS answered with invalid JSON");
     try {
       return report_from(object);
     } catch (const json::exception& error) {
-      return failure("evidence.ras", "NCCL's RAS answered with something else: {}", error.what());
+      return failure("evidence.ras", "unexpected answer from NCCL's RAS: {}", error.what());
     }
   }
   if (text.find("NCCL version") == std::string_view::npos)
-    return failure("evidence.ras", "NCCL's RAS answered with something else");
+    return failure("evidence.ras", "unexpected answer from NCCL's RAS");
   return TextReader().read(text);
 }
 

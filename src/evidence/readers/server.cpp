@@ -14,13 +14,13 @@ namespace {
 
 using nlohmann::json;
 
-/// The counters of one engine; what Prometheus calls a counter ends with _total.
+/// The counters of one engine; names of Prometheus counters end with _total.
 struct Names {
   std::array<const char*, 2> requests;
   std::array<const char*, 2> tokens;
   bool counts_at_once;
 };
-/// SGLang adds the tokens of a request when it ends.
+/// SGLang adds the tokens of a request when the request finishes.
 constexpr std::array<Names, 2> kEngines{{
     {.requests = {"vllm:num_requests_running", "vllm:num_requests_waiting"},
      .tokens = {"vllm:generation_tokens_total", "vllm:prompt_tokens_total"},
@@ -37,7 +37,7 @@ bool is_wanted(std::string_view name) {
   });
 }
 
-/// The sum of two counters of one look; nothing where one is not there.
+/// The sum of two counters of one sample; nothing if one is missing.
 std::optional<double> sum(const json& look, const std::array<const char*, 2>& names) {
   const auto counters = look.value("counters", json::object());
   double all = 0;
@@ -69,7 +69,7 @@ std::map<std::string, double> counters_of(std::string_view metrics) {
   for (const auto& line : text::split(metrics, '\n')) {
     const auto name = line.substr(0, line.find_first_of("{ "));
     if (!is_wanted(name)) continue;
-    // A label may hold any character.
+    // A label can contain any character.
     const auto labels = line.rfind('}');
     const auto value =
         text::trim(std::string_view(line).substr(labels == std::string::npos ? name.size() : labels + 1));

@@ -17,7 +17,7 @@ Number number(std::string_view text) {
   return value;
 }
 
-/// "Process 4711: python train.py" is of 4711.
+/// "Process 4711: python train.py" belongs to 4711.
 std::optional<pid_t> process_of(std::string_view line) {
   constexpr std::string_view kProcess = "Process ";
   if (!line.starts_with(kProcess) || line.find(':') == std::string_view::npos) return std::nullopt;
@@ -37,7 +37,7 @@ Frame python_frame(std::string_view line) {
           number(line.substr(colon + 1))};
 }
 
-/// eu-stack's " - /lib/x.so" and gdb's " from /lib/x.so" behind a function.
+/// eu-stack's " - /lib/x.so" and gdb's " from /lib/x.so" after a function.
 Frame without_module(std::string_view line) {
   for (const std::string_view mark : {" - /", " from /"}) {
     const auto at = line.rfind(mark);
@@ -73,7 +73,7 @@ struct Reader {
 
   void end_thread() {
     if (pid != 0 && !current.empty() && (current_is_main || !have_main)) {
-      // gdb shows the main thread last.
+      // gdb prints the main thread last.
       if (current_is_main || of == Of::gdb || !stacks.contains(pid)) stacks[pid] = current;
       have_main = have_main || current_is_main;
     }

@@ -10,24 +10,24 @@ namespace nlaunch::evidence {
 
 struct Frame {
   std::string function;
-  /// As the tool shortens it, "torch/distributed/distributed_c10d.py"; of native code the library. Empty: not
-  /// known.
+  /// As shortened by the tool, "torch/distributed/distributed_c10d.py"; for native code the library. Empty:
+  /// unknown.
   std::string file;
   int line = 0;
 
   /// "step (train.py:12)"
   [[nodiscard]] std::string str() const;
 };
-/// Of a main thread, the innermost frame first.
+/// Of a main thread, innermost frame first.
 using Stack = std::vector<Frame>;
 
-/// The main threads in the text of one or more `py-spy dump`s: by pid. The thread named MainThread, else the
+/// The main threads in the text of one or more `py-spy dump`s, by pid: the thread named MainThread, else the
 /// first.
 std::map<pid_t, Stack> python_stacks(std::string_view text);
 
-/// The main threads in the text of `eu-stack -p` or gdb's `thread apply all bt`, each behind a line
-/// "Process PID: COMMAND": by pid. The thread whose number is the pid, else the first of eu-stack and the
-/// last of gdb.
+/// The main threads in the text of `eu-stack -p` or gdb's `thread apply all bt`, each after a line "Process
+/// PID: COMMAND", by pid: the thread whose number is the pid, else the first for eu-stack and the last for
+/// gdb.
 std::map<pid_t, Stack> native_stacks(std::string_view text);
 
 }  // namespace nlaunch::evidence

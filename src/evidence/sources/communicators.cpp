@@ -17,14 +17,14 @@
 namespace nlaunch::evidence {
 namespace {
 
-// What NCCL's own watch says of all communicators of the process, and of their ranks everywhere.
+// What NCCL's own monitoring reports about all communicators of the process, and of their ranks everywhere.
 
-/// Of NCCL's collective over its RAS threads, not of ours; its default is 5 s (RAS_COLLECTIVE_LEG_TIMEOUT of
-/// src/ras/ras_internal.h), and a dead peer costs one.
+/// The timeout of NCCL's collective over its RAS threads, not of ours; its default is 5 s
+/// (RAS_COLLECTIVE_LEG_TIMEOUT of src/ras/ras_internal.h), and a dead peer costs one.
 constexpr int kRasTimeout = 5;
 constexpr std::size_t kLargestRas = 256U << 20U;
 
-/// One request that is answered with one line.
+/// One request with a one-line answer.
 Result<std::string> ask_ras(sys::TcpClient& client, const std::string& request) {
   if (const auto sent = client.send(request + "\n"); !sent) return std::unexpected(sent.error());
   return client.read_line();
@@ -35,15 +35,16 @@ struct RasAnswer {
   std::string text;
 };
 
-/// src/ras/client.cc: a handshake of versions, of which the server takes any, options that it answers with
-/// OK, then the request, after whose answer it hangs up. JSON came with 2.28.7; before that it says ERROR.
+/// src/ras/client.cc: a handshake of versions, of which the server accepts any, options that it answers with
+/// OK, then the request, after whose answer it closes the connection. JSON was added in 2.28.7; before that
+/// it answers ERROR.
 Result<RasAnswer> ras_status(const std::string& address, sys::TcpClient::Clock::time_point deadline) {
   auto client = sys::TcpClient::connect(address, deadline);
   if (!client) return std::unexpected(client.error());
   const auto server = ask_ras(*client, "CLIENT PROTOCOL 2");
   if (!server) return std::unexpected(server.error());
   if (!server->starts_with("SERVER PROTOCOL")) {
-    return failure("evidence.ras", "{} is not NCCL's: it says '{}'", address, text::printable(*server));
+    return failure("evidence.ras", "{} is not NCCL's: it answers '{}'", address, text::printable(*server));
   }
   if (const auto set = ask_ras(*client, fmt::format("TIMEOUT {}", kRasTimeout)); !set)
     return std::unexpected(set.error());
@@ -61,7 +62,7 @@ Found collect_ras(const CollectContext& context) {
   const auto answer = ras_status(context.subject->ras, context.deadline);
   if (!answer) {
     found.missing.push_back({"NCCL RAS", answer.error().first_message(),
-                             "NCCL 2.24 or newer answers there once a communicator has been made"});
+                             "NCCL 2.24 or newer listens there once a communicator exists"});
     return found;
   }
   const std::string file = answer->json ? "ras.json" : "ras.txt";
@@ -78,9 +79,8 @@ const Registered<Source> nccl_ras_source{{
     .collect = collect_ras,
 }};
 
-// PyTorch's flight recorder: what each rank has enqueued last. It is told to write by a byte in its pipe, and
-// does so in a thread of its own (ProcessGroupNCCL.cpp, DumpPipe and the heartbeat monitor, which looks
-// into the pipe once a second).
+// PyTorch's flight recorder: what each rank has enqueued last. A byte in its pipe makes it write, in its own
+// thread (ProcessGroupNCCL.cpp, DumpPipe and the heartbeat monitor, which checks the pipe once a second).
 
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
@@ -97,7 +97,7 @@ std::set<int> ranks_of_subject(const CollectContext& context) {
   return ranks;
 }
 
-/// Never waits: nobody may read there.
+/// Never waits: there may be no reader.
 bool trigger_dump(const std::string& pipe) {
   const sys::UniqueFd fd(::open(pipe.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
   struct stat info {};
@@ -116,7 +116,7 @@ FileStamp stamp_of(const std::string& path) {
   return error ? FileStamp{} : stamp;
 }
 
-/// Until the file is another one than before, and grows no more.
+/// Until the file differs from the previous one, and no longer grows.
 bool await_dump(const std::string& path, const FileStamp& before, const CollectContext& context) {
   FileStamp last = before;
   while (context.left() > kDumpGlance) {
@@ -129,7 +129,7 @@ bool await_dump(const std::string& path, const FileStamp& before, const CollectC
 }
 
 Missing not_triggered(int rank, const std::string& pipe) {
-  return {fmt::format("flight recorder of rank {}", rank), fmt::format("nobody reads {}", pipe),
+  return {fmt::format("flight recorder of rank {}", rank), fmt::format("no process reads {}", pipe),
           "PyTorch 2.4 or newer with the NCCL backend, TORCH_FR_BUFFER_SIZE=2000 and "
           "TORCH_NCCL_DUMP_ON_TIMEOUT=1"};
 }
@@ -141,7 +141,7 @@ void collect_dump_of(int rank, const CollectContext& context, Found& found) {
   if (!context.subject->recorder_pipe.empty() && trigger_dump(pipe)) {
     if (!await_dump(dump, before, context)) {
       found.missing.push_back({fmt::format("flight recorder of rank {}", rank),
-                               fmt::format("it was triggered, and {} did not come in time", dump), ""});
+                               fmt::format("it was triggered, but {} did not appear in time", dump), ""});
       return;
     }
   } else if (before == FileStamp{}) {
@@ -149,7 +149,7 @@ void collect_dump_of(int rank, const CollectContext& context, Found& found) {
   }
   const auto content = sys::read_regular_file(dump, kLargestDump);
   const auto file = fmt::format("flight-recorder.{}", rank);
-  // As it is: masking would break a pickle. It holds no values of variables.
+  // Unchanged: masking would break a pickle. It contains no values of variables.
   if (content && sys::write_file_atomically(context.folder / file, *content)) found.got.push_back(file);
 }
 

@@ -50,7 +50,7 @@ Found collect_kernel_log(const CollectContext& context) {
   const sys::UniqueFd log(::open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (!log) {
     found.missing.push_back({"kernel log", fmt::format("/dev/kmsg: {}", std::strerror(errno)),
-                             "kernel.dmesg_restrict=0, or membership in the group adm, permits it"});
+                             "kernel.dmesg_restrict=0, or membership in the group adm, allows it"});
     return found;
   }
   std::deque<std::string> lines;

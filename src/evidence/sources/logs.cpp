@@ -13,10 +13,10 @@ namespace nlaunch::evidence {
 namespace {
 
 constexpr std::size_t kLogLines = 500;
-/// A line is as long as it likes; more than this is not read of a file.
+/// A line can have any length; no more than this is read of a file.
 constexpr std::streamoff kLogBytes = 1 << 20;
 
-/// The last lines of a file; nothing where it cannot be read.
+/// The last lines of a file; nothing if it cannot be read.
 std::optional<std::string> last_lines(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) return std::nullopt;

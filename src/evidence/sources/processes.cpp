@@ -74,7 +74,7 @@ const Registered<Source> processes_source{{
     .collect = collect_processes,
 }};
 
-// The TCP connections of every process in the tree: with whom, and what lies unsent or unread.
+// The TCP connections of every process in the tree: the peers, and the bytes that are unsent or unread.
 
 /// As in the kernel's include/net/tcp_states.h.
 std::string_view state_name(unsigned state) {
@@ -156,7 +156,7 @@ Found collect_environment(const CollectContext& context) {
   }
   constexpr auto kFile = "environment.json";
   if (object.empty()) {
-    found.missing.push_back({"environment", "another user's process, or one that has ended", ""});
+    found.missing.push_back({"environment", "another user's process, or one that has exited", ""});
   } else if (context.write(kFile, json_text(object, 1) + "\n")) {
     found.got.emplace_back(kFile);
   }

@@ -14,10 +14,10 @@
 namespace nlaunch::evidence {
 namespace {
 
-/// Positive: it is frozen; negative: it was let go. A write of so few bytes is whole (PIPE_BUF).
+/// Positive: it is frozen; negative: it was released. A write of so few bytes is atomic (PIPE_BUF).
 using Message = pid_t;
 
-/// A SIGSTOP that has not been delivered yet goes with it, too (signal(7)).
+/// This also cancels a SIGSTOP that has not been delivered yet (signal(7)).
 void continue_process(pid_t pid) {
   ::kill(pid, SIGCONT);
 }
@@ -40,7 +40,7 @@ void continue_process(pid_t pid) {
       frozen.erase(-message);
     }
   }
-  // Its debuggers die with it; what they hold can be continued only then.
+  // Its debuggers die with it; only then can the processes that they hold be continued.
   constexpr std::chrono::milliseconds kForTheDebugger{300};
   if (!frozen.empty()) std::this_thread::sleep_for(kForTheDebugger);
   for (const auto pid : frozen) continue_process(pid);

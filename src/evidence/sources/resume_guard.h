@@ -6,12 +6,12 @@
 
 namespace nlaunch::evidence {
 
-/// Sees to it that no process stays stopped because of us. A debugger attaches with SIGSTOP, and one that is
-/// killed on the way leaves the process behind with it. A helper of this process, which outlives it, knows
-/// whom a debugger stops; when this process ends, however it ends, the helper continues those.
+/// Makes sure that no process stays stopped because of nlaunch. A debugger attaches with SIGSTOP, and one
+/// that is killed in between leaves the process stopped. A helper of this process, which outlives it, knows
+/// which process a debugger stops; when this process exits, in whatever way, the helper continues those.
 class ResumeGuard {
  public:
-  /// To be called before the first thread: it forks.
+  /// Call it before the first thread is started: it forks.
   static Result<ResumeGuard> begin();
 
   ResumeGuard(ResumeGuard&&) = default;
@@ -19,9 +19,9 @@ class ResumeGuard {
 
   /// A debugger is about to stop this process. Its state must not be T: it would be continued.
   void freezes(pid_t pid);
-  /// The debugger has ended by itself.
+  /// The debugger has exited by itself.
   void let_go(pid_t pid);
-  /// The debugger was killed, or failed: the process is continued at once.
+  /// The debugger was killed, or failed: the process is continued immediately.
   void thaw(pid_t pid);
 
  private:

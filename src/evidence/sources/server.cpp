@@ -10,9 +10,9 @@
 #include "evidence/source.h"
 #include "sys/http_get.h"
 
-// What a server says of itself over HTTP: whether it is well, paused, and what it has to do. An engine's
-// answers come from the process that serves HTTP, and those of /is_paused from the one behind it that
-// generates.
+// What a server reports about itself over HTTP: whether it is healthy, paused, and what it has to do. An
+// engine's answers come from the process that serves HTTP, and those of /is_paused from the one behind it
+// that generates.
 namespace nlaunch::evidence {
 namespace {
 
@@ -24,7 +24,7 @@ struct Asked {
   std::string body;
 };
 
-/// `began`: when all of it did; times are in seconds.
+/// `began`: when all of it started; times are in seconds.
 Asked ask(const sys::HttpUrl& url, Clock::time_point began) {
   constexpr Duration kTimeout = std::chrono::seconds(2);
   constexpr std::size_t kLongest = 4U << 20U;
@@ -90,7 +90,8 @@ const Registered<Source> server_source{{
     .name = "server",
     .of = Source::Of::process,
     .bound = std::chrono::seconds(5),
-    .lane = 0,  // before the stacks: one whom a debugger has stopped does not answer, and generates nothing
+    .lane =
+        0,  // before the stacks: a server that a debugger has stopped does not answer, and generates nothing
     .collect = collect_server,
 }};
 

@@ -14,15 +14,15 @@
 namespace nlaunch::evidence {
 namespace {
 
-/// Whether only ancestors may attach: 1 and above (Documentation/admin-guide/LSM/Yama.rst).
+/// Whether only ancestors can attach: 1 and above (Documentation/admin-guide/LSM/Yama.rst).
 bool yama_restricts() {
   constexpr std::uint64_t kSmall = 64;
   const auto scope = sys::read_regular_file("/proc/sys/kernel/yama/ptrace_scope", kSmall);
   return scope && text::trim(*scope) != "0";
 }
 
-/// Looks for a program where the process itself would find it, in its virtual environment and then on its
-/// PATH, and last on this process's own. Empty: it is not there.
+/// Searches for a program where the process itself would find it, in its virtual environment and then on its
+/// PATH, and last on this process's own. Empty: not found.
 std::string find_tool(const std::string& name, pid_t pid) {
   const auto its = sys::initial_environment(pid);
   const auto venv = sys::env_value(its, "VIRTUAL_ENV");
@@ -32,30 +32,30 @@ std::string find_tool(const std::string& name, pid_t pid) {
   return sys::find_program(name, path, "").value_or("");
 }
 
-/// Why the kernel does not let this process look into `pid`, and what would permit it; for a tool that
-/// failed with `complaint`.
+/// Why the kernel does not let this process inspect `pid`, and what would allow it; for a tool that failed
+/// with `complaint`.
 Missing refused(const std::string& what, const std::string& complaint) {
   const auto lower = text::lower(complaint);
   const bool permission = lower.find("permission denied") != std::string::npos ||
                           lower.find("not permitted") != std::string::npos;
   if (permission && yama_restricts()) {
-    return {
-        what, complaint,
-        "sudo sysctl kernel.yama.ptrace_scope=0 permits it; so does taking the evidence from within the run"};
+    return {what, complaint,
+            "sudo sysctl kernel.yama.ptrace_scope=0 allows it; so does collecting the evidence from within "
+            "the run"};
   }
-  return {what, complaint, permission ? "the user of the process, or root, may look into it" : ""};
+  return {what, complaint, permission ? "only the user of the process, or root, can inspect it" : ""};
 }
 
 // The stacks of every Python in the tree, by py-spy.
 
 constexpr auto kPythonStacks = "Python stacks";
 
-/// The last line that says something of an error that Rust reports over many.
+/// The last line with content, of an error that Rust prints over several lines.
 std::string first_line_of(const std::string& text) {
   return text::printable(text::trim(text.substr(0, text.find('\n'))));
 }
 
-/// py-spy's text. It reads memory and stops nobody (--nonblocking); a stack that changes under its eyes is
+/// py-spy's text. It reads memory and stops nothing (--nonblocking); a stack that changes while it is read is
 /// read again.
 Result<std::string> dump_python(const std::string& tool, pid_t pid, const CollectContext& context) {
   constexpr int kTries = 5;
@@ -114,8 +114,8 @@ const Registered<Source> python_stacks_source{{
 using namespace std::chrono_literals;
 
 constexpr auto kNativeStacks = "native stacks";
-/// A process is not held up for longer, whatever its debugger does. Several of gdb at once on a busy machine
-/// need seconds each.
+/// A process is not stopped for longer, whatever its debugger does. Several instances of gdb at the same time
+/// on a busy machine need seconds each.
 constexpr Duration kLongestStop = 15s;
 
 struct DebuggerTool {
@@ -132,20 +132,20 @@ DebuggerTool find_debugger(pid_t pid) {
   return {};
 }
 
-/// Why nobody should attach to it now; empty when one may. A SIGSTOP to a process in uninterruptible sleep
+/// Why no debugger should attach to it now; empty if one can. A SIGSTOP to a process in uninterruptible sleep
 /// would stop it when it wakes, and one that is stopped must stay so.
 std::string why_not_attach(pid_t pid) {
   const auto info = sys::process_info(pid);
-  if (!info) return "it has ended";
+  if (!info) return "it has exited";
   switch (info->state) {
     case 'T':
-      return "it is stopped (state T), and left so";
+      return "it is stopped (state T), and was left stopped";
     case 't':
       return "another debugger holds it (state t)";
     case 'D':
-      return "it is in uninterruptible sleep (state D), where no debugger gets at it";
+      return "it is in uninterruptible sleep (state D), where no debugger can attach";
     case 'Z':
-      return "it has ended (state Z)";
+      return "it has exited (state Z)";
     default:
       return {};
   }
@@ -165,8 +165,8 @@ Result<std::string> native_stacks_of(const DebuggerTool& tool, pid_t pid, const 
     context.thaw.thaw(pid);
   }
   if (!said) return std::unexpected(said.error());
-  if (said->timed_out) return failure("evidence.debugger", "{} did not end in time", tool.program);
-  // eu-stack ends with 1 when one frame of one thread could not be read.
+  if (said->timed_out) return failure("evidence.debugger", "{} did not finish in time", tool.program);
+  // eu-stack exits with 1 if one frame of one thread could not be read.
   if (said->out.find("#0") == std::string::npos) {
     return failure("evidence.debugger", "{}: {}", tool.program, text::printable(text::trim(said->err)));
   }
@@ -191,7 +191,7 @@ Found collect_native_stacks(const CollectContext& context) {
       continue;
     }
     if (context.left().count() == 0) {
-      found.missing.push_back({what, "no time was left", ""});
+      found.missing.push_back({what, "no time left", ""});
       continue;
     }
     const auto text = native_stacks_of(tool, process.pid, context);

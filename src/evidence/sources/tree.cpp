@@ -63,12 +63,11 @@ ProcessState look_at(const sys::ProcessInfo& info) {
   process.files = sys::open_files(info.pid).size();
   process.executable = sys::executable(info.pid);
   process.python = base_name(process.executable).starts_with("python");
-  process.program = true;  // of one that cannot be asked
+  process.program = true;  // of one that cannot be queried
   return process;
 }
 
-/// What stands in its memory. Where the process holds the lock of that in state D, who reads this waits for
-/// it.
+/// The content of its memory. If the process holds the lock of that in state D, the reader waits for it.
 void look_into(ProcessState& process) {
   const auto argv = sys::command_line(process.pid);
   process.command = text::join(argv, " ");
@@ -78,7 +77,7 @@ void look_into(ProcessState& process) {
   process.cuda = has_cuda(process.pid);
 }
 
-/// What the second look adds.
+/// What the second observation adds.
 void compare(ProcessState& process, double seconds) {
   const auto info = sys::process_info(process.pid);
   if (!info) {
@@ -117,7 +116,7 @@ Tree look_at_tree(pid_t root) {
     compare(process, std::chrono::duration<double>(Clock::now() - first).count());
     if (process.state != 'D') look_into(process);
   }
-  // A helper that has ended meanwhile (the `sleep` of a shell's loop) is no news of the process itself.
+  // A helper that has exited meanwhile (the `sleep` of a shell's loop) says nothing about the process itself.
   std::erase_if(tree, [&](const auto& process) { return process.state == 'X' && process.pid != root; });
   return tree;
 }

@@ -14,8 +14,8 @@ struct ProcessState {
   pid_t pid = 0;
   pid_t parent = 0;
   std::string name;
-  char state = '?';     ///< as in proc(5); X: it is gone
-  double cpu = 0;       ///< CPUs that it used while it was looked at: 1.0 is one, busy all the time
+  char state = '?';     ///< as in proc(5); X: it has exited
+  double cpu = 0;       ///< CPUs that it used while it was observed: 1.0 is one, busy all the time
   double main_cpu = 0;  ///< of that, its main thread
   std::string executable;
   std::string command;
@@ -33,12 +33,12 @@ struct ProcessState {
 /// A process of the plan and all below it, parents before children.
 using Tree = std::vector<ProcessState>;
 
-/// Looks at the tree below `root` twice within half a second, so that it is known who works and who waits.
-/// What ends in between is left out, but for the root. Empty where the root is gone.
+/// Examines the tree below `root` twice within half a second, to tell which processes work and which wait.
+/// Processes that exit in between are left out, except the root. Empty if the root has exited.
 Tree look_at_tree(pid_t root);
 
-/// The state that two looks at a main thread show. It is stuck in the kernel where it was in state D both
-/// times and used no CPU in between: who reads from a disk is often in that state, too.
+/// The state that two observations of a main thread show. It is stuck in the kernel if it was in state D both
+/// times and used no CPU in between: a process that reads from a disk is often in that state, too.
 char state_of_looks(char first, char second, double main_cpu);
 
 }  // namespace nlaunch::evidence

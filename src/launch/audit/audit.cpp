@@ -62,14 +62,14 @@ class Judge {
   AuditReport run();
 
  private:
-  /// A process with all that is known of it.
+  /// A process with everything known about it.
   struct Case {
     pid_t pid;
     const ObservedProcess& process;
     const Standing& place;
     const plan::Role& role;
-    Files expected;  ///< what its role preloads
-    Uses nccl;       ///< all copies that are mapped
+    Files expected;  ///< preloaded by its role
+    Uses nccl;       ///< all mapped copies
 
     [[nodiscard]] bool uses_any() const {
       return std::ranges::any_of(nccl, [](const auto& copy) { return copy.use != Use::mapped; });
@@ -124,8 +124,8 @@ AuditReport Judge::run() {
   return std::move(report_);
 }
 
-/// A process that is to become one of another role may have that role's preload before its command line
-/// tells.
+/// A process that will become one of another role may have that role's preload before its command line shows
+/// it.
 bool Judge::may_yet_be_another(const Case& it) const {
   return it.process.young && it.place.part == Part::helper && it.role.spawned_by.empty() &&
          std::ranges::any_of(plan_.roles, [&](const plan::Role& role) {
@@ -146,7 +146,7 @@ void Judge::judge(const Case& it) {
   list(it, report_.findings.size() > before);
 }
 
-/// All copies of libnccl of a process, and which of them it uses.
+/// All copies of libnccl in a process, and which of them it uses.
 Uses Judge::uses_of(const ObservedProcess& process, const plan::Role& role) const {
   const auto named = facts_.named_library.find(role.name);
   Uses all;
@@ -169,14 +169,14 @@ Uses Judge::uses_of(const ObservedProcess& process, const plan::Role& role) cons
   return all;
 }
 
-/// NCCL counts where it is used, any other library where it is mapped.
+/// NCCL counts if it is used, any other library if it is mapped.
 bool Judge::uses(const Case& it, const sys::MappedFile& file) {
   if (!is_nccl(file)) return contains(it.process.libraries, file);
   return std::ranges::any_of(
       it.nccl, [&](const auto& one) { return one.use != Use::mapped && same_file(one.file, file); });
 }
 
-/// What is mapped counts as long as nothing is bound: it may have been preloaded, and will be bound then.
+/// A mapped copy counts as long as nothing is bound: it may have been preloaded, and will be bound then.
 void Judge::judge_foreign(const Case& it) {
   for (const auto& file : it.process.libraries) {
     const auto* owner = other_owner(it, file);
@@ -187,16 +187,16 @@ void Judge::judge_foreign(const Case& it) {
   }
 }
 
-/// For those that get their environment from somebody else: the usual mistake.
+/// For processes whose environment comes from another process: the usual mistake.
 std::string Judge::remedy(const plan::Role& role) {
   if (role.spawned_by.empty()) return "";
   return fmt::format(
-      "; what starts it hands on LD_PRELOAD, as with all of os.environ: hand it "
+      "; its parent passes on LD_PRELOAD, for example with all of os.environ: pass it "
       "${{role.{}.env_file}} instead",
       role.name);
 }
 
-/// The role whose preload this file is, where it is not this process's to have.
+/// The role that preloads this file, if this process should not have it.
 const plan::Role* Judge::other_owner(const Case& it, const sys::MappedFile& file) const {
   if (contains(it.expected, file)) return nullptr;
   const auto own = facts_.own_library.find(it.role.name);
@@ -213,8 +213,8 @@ void Judge::judge_copies(const Case& it) {
        fmt::format("{} is bound to {} copies of libnccl: {}", who(it), it.bound_copies(), bound_to(it)));
 }
 
-/// "libtorch_cuda.so to libnccl 2.28.9 (/opt/nccl/libnccl.so.2) and nccl.so to libnccl ..."; of an object
-/// that is bound to several also the functions.
+/// "libtorch_cuda.so to libnccl 2.28.9 (/opt/nccl/libnccl.so.2) and nccl.so to libnccl ..."; for an object
+/// that is bound to several copies also the functions.
 std::string Judge::bound_to(const Case& it) const {
   std::vector<std::string> parts;
   for (const auto& [object, targets, unbound] : it.process.bindings) {
@@ -240,7 +240,7 @@ void Judge::judge_preload(const Case& it) {
     }
     if (must_have && has && !uses(it, file) && it.bound_copies() > 0) {
       find(AuditFinding::Kind::not_bound, it,
-           fmt::format("{} has {} mapped, which '{}' preloads, and is not bound to it: {}", who(it),
+           fmt::format("{} has {} mapped, which '{}' preloads, but is not bound to it: {}", who(it),
                        text(file), it.role.name, bound_to(it)));
     }
     if (has && it.process.preloads && it.place.part == Part::helper && !tree) {
@@ -285,7 +285,7 @@ void Judge::list(const Case& it, bool has_findings) {
 }
 
 std::string Judge::reason_unknown(const Case& it) const {
-  if (it.process.argv.empty()) return "its maps could not be read, or it had ended";
+  if (it.process.argv.empty()) return "its maps could not be read, or it had exited";
   if (!it.process.loaded) return "no libc is mapped: the program is still being loaded, or it is static";
   std::vector<std::string> copies;
   for (const auto& copy : it.nccl) copies.push_back(text(copy.file));
@@ -295,10 +295,10 @@ std::string Judge::reason_unknown(const Case& it) const {
   if (it.process.bindings.empty()) return fmt::format("{}, and no object imports NCCL", mapped);
   const auto bound = bound_to(it);
   if (bound.empty()) return fmt::format("{}, and no function of NCCL is bound yet", mapped);
-  return fmt::format("{}; bound is {}", mapped, bound);
+  return fmt::format("{}; bindings: {}", mapped, bound);
 }
 
-/// Processes that ought to have a libnccl, or may be expected to, and of which nothing was seen.
+/// Lists processes that should have a libnccl, or probably do, and of which nothing was seen.
 void Judge::list_unseen() {
   for (const auto& bound : node_.processes) {
     const auto& role = plan_.role_of(plan_.processes[bound.process]);
@@ -318,7 +318,7 @@ void Judge::list_unseen() {
   }
 }
 
-/// Of a role that others spawn: one of those was.
+/// For a role spawned by others: whether one of those was started.
 bool Judge::was_started(const plan::BoundProcess& bound, const plan::Role& role) const {
   if (role.spawned_by.empty()) return facts_.started.contains(bound.process);
   return std::ranges::any_of(facts_.started, [&](std::uint32_t process) {
@@ -329,17 +329,17 @@ bool Judge::was_started(const plan::BoundProcess& bound, const plan::Role& role)
 
 std::string Judge::reason_unseen(const plan::BoundProcess& bound, const plan::Role& role) const {
   if (!role.spawned_by.empty()) {
-    return role.classify.empty() ? "the role has no 'classify' by which to know its processes"
-                                 : fmt::format("no process that fits '{}' was seen", role.classify);
+    return role.classify.empty() ? "the role has no 'classify' to recognize its processes"
+                                 : fmt::format("no process that matches '{}' was seen", role.classify);
   }
   const auto root =
       std::ranges::find_if(seen_, [&](const auto& entry) { return entry.second.owner == bound.process; });
-  if (root == seen_.end()) return "no process of it was seen";
+  if (root == seen_.end()) return "none of its processes was seen";
   if (!bound.preload.empty()) return "only wrappers of its program were seen so far";
   return "no libnccl is mapped: not loaded yet, or linked statically";
 }
 
-/// NCCL, for one, refuses a communicator whose ranks have different versions.
+/// NCCL, for example, refuses a communicator whose ranks have different versions.
 void Judge::judge_versions(const plan::Group& group) {
   const auto& backend = traits_of(group.backend);
   if (backend.library.empty()) return;
@@ -384,7 +384,7 @@ std::string Judge::text(const sys::MappedFile& file) const {
   if (!is_nccl(file)) return file.path;
   const auto number = version(file);
   return fmt::format("libnccl {}{}({}{}{})", number, number.empty() ? "" : " ", file.path,
-                     file.root.empty() ? "" : " of its container", file.deleted ? ", deleted" : "");
+                     file.root.empty() ? "" : " in its container", file.deleted ? ", deleted" : "");
 }
 
 std::string Judge::name(const Case& it) const {

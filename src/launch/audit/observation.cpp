@@ -29,7 +29,7 @@ bool has(const std::vector<std::string>& environment, std::string_view assignmen
   return std::ranges::any_of(environment, [&](const auto& entry) { return entry.starts_with(assignment); });
 }
 
-/// A program that an interpreter runs takes seconds to give itself a title, on a machine that is busy.
+/// On a busy machine, a program run by an interpreter takes seconds to set its title.
 bool is_young(const sys::ProcessInfo& info) {
   constexpr std::int64_t kYoung = 30;
   timespec now{};
@@ -37,7 +37,7 @@ bool is_young(const sys::ProcessInfo& info) {
   return now.tv_sec - static_cast<std::int64_t>(info.start_ticks) / ::sysconf(_SC_CLK_TCK) < kYoung;
 }
 
-/// A file of a container can be told by device and inode alone, and so these must be as stat() has them.
+/// A file in a container is identified only by device and inode, so these must be as returned by stat().
 void identify(sys::MappedFile& file, const PreloadedFiles& preloaded) {
   const auto name = base_name(file.path);
   const bool concerns = is_nccl(file) || std::ranges::any_of(preloaded, [&](const auto& entry) {
@@ -50,7 +50,7 @@ void identify(sys::MappedFile& file, const PreloadedFiles& preloaded) {
   file.inode = info.st_ino;
 }
 
-/// What may change without the memory of a process: a title is given later, for one.
+/// What can change while the memory size stays the same, for example a title that is set later.
 void look_at_command(ObservedProcess& process, const sys::ProcessInfo& info) {
   process.executable = sys::executable(info.pid);
   process.argv = sys::command_line(info.pid);
@@ -87,7 +87,7 @@ ObservedProcess look_at(const sys::ProcessInfo& info, const PreloadedFiles& prel
   return look;
 }
 
-/// A look would show what is known.
+/// Another look would show nothing new.
 bool is_as_known(const ObservedProcess& known, const sys::ProcessInfo& now) {
   if (known.stack_start != now.stack_start) return false;
   const auto waits = [](const sys::ObjectBindings& object) { return object.targets.empty(); };
@@ -95,7 +95,7 @@ bool is_as_known(const ObservedProcess& known, const sys::ProcessInfo& now) {
   return known.loaded && known.memory_bytes == now.memory_bytes;
 }
 
-/// All processes of this machine, and whose children they are.
+/// All processes of this machine and their parents.
 struct Snapshot {
   std::map<pid_t, sys::ProcessInfo> processes = sys::all_processes();
   std::multimap<pid_t, pid_t> children;
@@ -114,7 +114,7 @@ struct Member {
   std::uint32_t owner = 0;
 };
 
-/// Roots and processes known before, and all below them, each once; parents come before their children.
+/// The roots, known processes and all their descendants, each once; parents come before their children.
 std::vector<Member> members(const Snapshot& now, const Observations& seen,
                             const std::map<std::uint32_t, pid_t>& roots) {
   std::vector<Member> found;

@@ -8,15 +8,15 @@
 
 namespace nlaunch::launch {
 
-/// Whose a process is, and what part it plays there.
+/// To which role a process belongs, and its part there.
 struct Standing {
   std::uint32_t role = 0;                ///< index into Plan::roles
-  std::optional<std::uint32_t> process;  ///< index into Plan::processes, where it is certain
+  std::optional<std::uint32_t> process;  ///< index into Plan::processes, if certain
   Part part = Part::program;
-  const ObservedProcess* forked_from = nullptr;  ///< the parent that it counts as
+  const ObservedProcess* forked_from = nullptr;  ///< the parent as which it counts
 };
 
-/// Finds the part of each observed process from its parent's. Keeps references to what it is given.
+/// Determines the part of each observed process from its parent's. Keeps references to its arguments.
 class Parts {
  public:
   Parts(const plan::Plan& plan, const plan::BoundNode& node, const Observations& seen)
@@ -34,7 +34,7 @@ class Parts {
   std::map<sys::ProcessId, Standing> known_;
 };
 
-/// The command line as one text.
+/// The command line as one string.
 std::string command_text(const ObservedProcess& process);
 
 }  // namespace nlaunch::launch

@@ -81,11 +81,11 @@ std::string proven_text(const AuditEntry& entry) {
   }
   auto text = text::join(parts, " and ");
   if (entry.proof == Proof::as_preloaded) text += ", as preloaded";
-  if (!unused.empty()) text += fmt::format("; also mapped, and not bound: {}", text::join(unused, ", "));
+  if (!unused.empty()) text += fmt::format("; also mapped but not bound: {}", text::join(unused, ", "));
   return text;
 }
 
-/// Nothing for an entry with findings: those say it all.
+/// Empty for an entry with findings, which say everything.
 std::string line_of(const AuditEntry& entry) {
   const auto who = entry.pid == 0                ? entry.name
                    : entry.part == Part::program ? fmt::format("{} (pid {})", entry.name, entry.pid)

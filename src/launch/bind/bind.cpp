@@ -81,7 +81,7 @@ class Binder {
     } else if (gpus->size() < used_gpus()) {
       diagnostics_.error(
           "launch.too-few-gpus", {},
-          fmt::format("the plan uses {} of a node, and this one shows {}{}", text::count(used_gpus(), "GPU"),
+          fmt::format("the plan uses {} per node, but this node shows {}{}", text::count(used_gpus(), "GPU"),
                       gpus->size(),
                       request_.machine.nvml_error.empty() ? "" : ": " + request_.machine.nvml_error));
     } else {
@@ -91,7 +91,7 @@ class Binder {
     }
   }
 
-  /// What stands near each of them.
+  /// The devices near each GPU.
   void place_gpus() {
     const auto nics = sys::find_nics("/sys", "/dev");
     std::vector<std::string> bus_ids;
@@ -102,7 +102,7 @@ class Binder {
     }
   }
 
-  /// Up to the last one that a process here has.
+  /// Up to the last GPU that a process here uses.
   [[nodiscard]] std::size_t used_gpus() const {
     std::size_t used = 0;
     for (const auto& process : plan_.processes) {
@@ -232,14 +232,14 @@ class Binder {
             .error("launch.masked", {},
                    fmt::format("the plan keeps no value for {} ({}), which looks like a secret", op.name,
                                op.origin))
-            .hint = "declare it under `secrets:`, or give it with --env";
+            .hint = "declare it under `secrets:`, or pass it with --env";
       }
       op.value = names.resolve(op.value, &process, diagnostics_);
       if (op.layer == plan::Layer::nlaunch && op.name == plan::kVllmSockets &&
           !plan::holds_vllm_sockets(op.value)) {
         note_once(fmt::format(
             "{0} is not set: the path '{1}' is too long for vLLM's sockets, which stay in /tmp when "
-            "a server is killed; a short `node.scratch` of the profile helps",
+            "a server is killed; use a shorter `node.scratch` in the profile",
             op.name, op.value));
         continue;
       }
@@ -269,14 +269,14 @@ class Binder {
     return environment;
   }
 
-  /// Of the node that the first process of the role is on.
+  /// Address of the node of the role's first process.
   [[nodiscard]] const std::string& master_address(const plan::Role& role) const {
     const auto first = std::ranges::find_if(
         plan_.processes, [&](const plan::Process& process) { return &plan_.role_of(process) == &role; });
     return address_of(directory_, *first);
   }
 
-  /// CPUs are shared by the node's processes; PyTorch's own default is all of them for each.
+  /// The node's processes share its CPUs; PyTorch's own default is all of them for each.
   [[nodiscard]] std::size_t threads_each() const {
     const auto here = std::ranges::count(plan_.processes, request_.node, &plan::Process::node);
     return std::max<std::size_t>(
@@ -290,7 +290,7 @@ class Binder {
     return topology_.cpus_near(bus_ids);
   }
 
-  /// A program that is not there is said before anything starts, not by the first process that fails.
+  /// A missing program is reported before anything starts, not by the first process that fails.
   void check_program(const plan::Role& role, const BoundProcess& bound,
                      const plan::Environment& environment) {
     if (bound.argv.empty()) return;
@@ -298,7 +298,7 @@ class Binder {
     if (!fs::is_directory(bound.workdir, error)) {
       const auto& origin = role.workdir_origin;
       return complain(role, "launch.workdir",
-                      fmt::format("the working folder '{}'{} does not exist", bound.workdir,
+                      fmt::format("the working directory '{}'{} does not exist", bound.workdir,
                                   origin.empty() ? "" : " (" + origin + ")"));
     }
     const auto path = environment.find("PATH");
@@ -313,10 +313,10 @@ class Binder {
                searched ? hint : "");
     };
     look_for(bound.wrapper, fmt::format("wrapper: {}", role.wrapper_origin),
-             "where a module brings it, the site's profile loads that: `modules: {load: [...]}`");
+             "if a module provides it, load that in the site profile: `modules: {load: [...]}`");
     if (!plan::is_container(bound.wrapper)) {
       constexpr const char* kHint =
-          "`venv: FOLDER` or a module of the site's profile may bring it, or its whole path";
+          "set `venv: DIRECTORY`, load a module in the site profile, or give its full path";
       look_for(bound.argv, fmt::format("command: {}", role.command_origin), kHint);
       look_for(bound.ready.exec, "ready.exec", kHint);
       if (bound.alive) look_for(bound.alive->exec, "alive.exec", kHint);
@@ -333,15 +333,15 @@ class Binder {
     complain(role, "launch.image",
              fmt::format("the image '{}' ({}) does not exist", path.string(), role.wrapper_origin),
              image.starts_with('~')
-                 ? "nobody expands '~' here: write ${env.HOME}"
-                 : "a path that does not begin with / is one in the role's working folder");
+                 ? "'~' is not expanded here: write ${env.HOME}"
+                 : "a path that does not start with / is relative to the role's working directory");
   }
 
   void note_once(const std::string& note) {
     if (std::ranges::find(node_.notes, note) == node_.notes.end()) node_.notes.push_back(note);
   }
 
-  /// Once for a role, however many processes it has.
+  /// Once per role, however many processes it has.
   void complain(const plan::Role& role, const char* id, const std::string& what,
                 const std::string& hint = "") {
     const auto message = fmt::format("{}: {}", role.name, what);
@@ -350,7 +350,7 @@ class Binder {
 
   void write_role_files(const plan::NodeNames& names) {
     for (const auto& role : plan_.roles) {
-      // The same on all nodes, which share the run directory, and start nothing until all are bound.
+      // The same on all nodes, which share the run directory and start nothing until all are bound.
       if (request_.node == 0 && !request_.again) {
         write(names.addrs_file(role.name), fmt::format("{}\n", fmt::join(names.addresses(role), "\n")));
         write(names.addrs_file(role.name).string() + ".generation", "1\n");
@@ -395,7 +395,7 @@ class Binder {
 
 std::string scratch_of(const plan::Plan& plan, std::uint32_t node, const std::string& run_id) {
   auto scratch = fmt::format("{}/nlaunch-{}-{}", plan.node.scratch, ::getuid(), run_id);
-  // Nodes that share a machine must not share this.
+  // Plan nodes on the same machine must not share this.
   if (plan.all_nodes() > 1) scratch += fmt::format("-{}", node);
   return scratch;
 }
@@ -413,7 +413,7 @@ void remove_scratch(const fs::path& scratch) {
 
 Result<BoundNode> bind_node(const BindRequest& request, const NodeAddresses& directory) {
   auto node = Binder(request, directory).run();
-  // Nobody else knows of it.
+  // Nobody else knows about it.
   if (!node && !request.again) remove_scratch(scratch_of(request.plan, request.node, request.paths.id));
   return node;
 }
@@ -425,7 +425,7 @@ Result<plan::BoundLibrary> bind_library(const std::string& name, const plan::Lib
   const std::vector<std::string> files(found.gl_pathv, found.gl_pathv + found.gl_pathc);
   ::globfree(&found);
   if (files.size() != 1) {
-    return failure("launch.library", "library '{}' ({}): {} fits '{}'{}", name, library.origin,
+    return failure("launch.library", "library '{}' ({}): {} matches '{}'{}", name, library.origin,
                    files.empty() ? "no file" : "more than one file", library.path,
                    files.empty() ? "" : ": " + text::join(files, ", "));
   }

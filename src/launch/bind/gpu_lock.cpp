@@ -16,7 +16,7 @@
 namespace nlaunch::launch {
 namespace {
 
-/// Every user can write that file: it may hold anything.
+/// Every user can write that file: it can contain anything.
 std::string holder(const std::string& path) {
   constexpr std::uint64_t kEnough = 65536;
   const auto content = sys::read_regular_file(path, kEnough);
@@ -46,7 +46,7 @@ std::string lock_folder() {
 Result<sys::UniqueFd> open_lock_file(const std::string& folder, const std::string& name) {
   constexpr mode_t kEveryone = 0666;
   constexpr mode_t kEveryoneSticky = 01777;
-  // Nothing is waited for: opening a FIFO waits for who is at its other end.
+  // Nothing here waits: opening a FIFO would wait for its other end.
   constexpr int kHow = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
   const auto failed = [&](std::string_view why) {
     return failure("launch.lock", "cannot open the lock {}/{}: {}", folder, name, why);
@@ -54,7 +54,7 @@ Result<sys::UniqueFd> open_lock_file(const std::string& folder, const std::strin
   if (::mkdir(folder.c_str(), kEveryoneSticky) == 0) ::chmod(folder.c_str(), kEveryoneSticky);
   const sys::UniqueFd where(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!where) return failed(std::strerror(errno));
-  // Another user's file may be opened for reading only, and not with O_CREAT in a sticky folder
+  // Another user's file may only be readable, and cannot be opened with O_CREAT in a sticky directory
   // (fs.protected_regular); for flock(2) either will do.
   sys::UniqueFd fd(::openat(where.get(), name.c_str(), O_RDWR | kHow));
   if (!fd) fd = sys::UniqueFd(::openat(where.get(), name.c_str(), O_RDONLY | kHow));
@@ -63,9 +63,9 @@ Result<sys::UniqueFd> open_lock_file(const std::string& folder, const std::strin
   if (!fd) return failed(errno == ELOOP ? "it is a link" : std::strerror(errno));
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) return failed(std::strerror(errno));
-  if (!S_ISREG(info.st_mode)) return failed("it is no regular file");
-  if (info.st_nlink > 1) return failed("it is another name of a file that may be somebody's");
-  if (made) ::fchmod(fd.get(), kEveryone);  // whatever the umask
+  if (!S_ISREG(info.st_mode)) return failed("it is not a regular file");
+  if (info.st_nlink > 1) return failed("it is a hard link to a file that may belong to another user");
+  if (made) ::fchmod(fd.get(), kEveryone);  // independent of the umask
   return fd;
 }
 
@@ -79,7 +79,7 @@ Result<GpuLocks> GpuLocks::take(const plan::Plan& plan, const plan::BoundNode& n
   }
   if (node.gpus.empty() || used.empty()) return locks;
   Diagnostics diagnostics;
-  std::set<std::string> taken;  // two GPUs of the plan may be one device: the preflight says that better
+  std::set<std::string> taken;  // two GPUs of the plan may be one device: the preflight reports that better
   for (const auto gpu : used) {
     const auto name = key_of(node.gpus.at(gpu)) + ".lock";
     const auto path = folder + "/" + name;
@@ -87,7 +87,7 @@ Result<GpuLocks> GpuLocks::take(const plan::Plan& plan, const plan::BoundNode& n
     auto fd = open_lock_file(folder, name);
     if (!fd) {
       diagnostics.error("launch.gpu-lock", {}, fd.error().first_message()).hint =
-          "have it removed by its owner or by root, or go without the locks: --share";
+          "ask its owner or root to remove it, or run without the locks: --share";
     } else if (::flock(fd->get(), LOCK_EX | LOCK_NB) != 0) {
       diagnostics
           .error("launch.gpu-held", {},

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Lmod on a cold network file system has been seen to take half a minute.
+// Lmod on a cold network file system can take half a minute.
 constexpr Duration kDeadlineOfModules = std::chrono::minutes(3);
 constexpr std::uint64_t kLargestDump = 16U << 20U;
 
@@ -25,8 +25,8 @@ constexpr const char* kUsualPlaces[] = {"/usr/share/lmod/lmod/init/bash", "/opt/
                                         "/usr/share/Modules/init/bash",   "/etc/profile.d/modules.sh",
                                         "/etc/profile.d/lmod.sh"};
 
-/// Each step in the same shell, the environment dumped after it. The words come as arguments: no quoting
-/// here.
+/// Runs each step in the same shell and dumps the environment after it. Names are passed as arguments, so
+/// nothing needs quoting.
 constexpr const char* kScript = R"(
 folder=$1 init=$2 reset=$3 files=$4 folders=$5; shift 5
 env_program=$(type -P env)
@@ -100,7 +100,7 @@ Result<std::vector<plan::EnvOp>> read_steps(const fs::path& folder, const std::s
   return operations;
 }
 
-/// A name to be made unique; in /tmp where TMPDIR names no folder: a job may have that of a login node.
+/// A name template; in /tmp if TMPDIR is not a directory: a job may have inherited that of a login node.
 std::string folder_for_dumps() {
   std::error_code error;
   const auto temporary = fs::temp_directory_path(error);
@@ -131,8 +131,8 @@ Result<std::vector<plan::EnvOp>> load_modules(const plan::Modules& modules, cons
   }
   auto folder = folder_for_dumps();
   if (::mkdtemp(folder.data()) == nullptr) {
-    return failure("launch.modules", "cannot make the folder {}: {}; TMPDIR says where it is made", folder,
-                   std::strerror(errno));
+    return failure("launch.modules", "cannot create the directory {}: {}; set TMPDIR to create it elsewhere",
+                   folder, std::strerror(errno));
   }
 
   sys::SpawnRequest request;
@@ -155,7 +155,7 @@ Result<std::vector<plan::EnvOp>> load_modules(const plan::Modules& modules, cons
   if (!result) {
     operations = std::unexpected(result.error());
   } else if (result->timed_out) {
-    operations = failure("launch.modules", "loading modules did not end within {}",
+    operations = failure("launch.modules", "loading modules did not finish within {}",
                          format_duration(kDeadlineOfModules));
   } else if (!result->status.ok()) {
     operations = failure("launch.modules", "loading modules failed ({}): {}", modules.origin,

@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Calls `then` with each port and the node where it stands, always in the same order.
+/// Calls `then` with each port and its node, always in the same order.
 template <class Plan, class Then>
 void for_each_port(Plan& plan, Then&& then) {
   for (auto& sync : plan.weight_syncs) then(plan::sync_node(plan, sync), sync.port);
@@ -42,7 +42,7 @@ Result<NodeAddresses> read_nodes(std::string_view text) {
       nodes.push_back({node.at("host"), node.at("address"), node.at("ports")});
     return nodes;
   } catch (const json::exception& error) {
-    return failure("launch.nodes", "nodes.json cannot be read: {}", error.what());
+    return failure("launch.nodes", "cannot read nodes.json: {}", error.what());
   }
 }
 
@@ -74,7 +74,7 @@ Result<void> claim_ports(plan::Plan& plan, std::uint32_t node, Ports& ports) {
 }
 
 std::uint16_t wished_ras_port(const plan::Plan& plan, const plan::Process& process) {
-  constexpr std::uint32_t kFirst = 12000;  // below those that are taken for servers
+  constexpr std::uint32_t kFirst = 12000;  // below those claimed for servers
   constexpr std::uint32_t kPorts = 7000;
   constexpr std::uint32_t kApart = 1000;
   const auto index = static_cast<std::uint32_t>(&process - plan.processes.data()) % kApart;

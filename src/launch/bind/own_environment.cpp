@@ -15,8 +15,8 @@ EnvOp own(std::string name, std::string value) {
   return {EnvOp::Kind::set, std::move(name), std::move(value), plan::Layer::nlaunch, "nlaunch", {}};
 }
 
-/// The GPUs that a process sees: under a rendezvous all of its role's on the node (it picks by LOCAL_RANK, as
-/// under torchrun), otherwise those in its own reach.
+/// The GPUs that a process sees: under a rendezvous all GPUs of its role on the node (it selects by
+/// LOCAL_RANK, as under torchrun), otherwise those in its own reach.
 std::vector<std::uint16_t> seen_gpus(const plan::Plan& plan, const plan::Process& process) {
   const auto& role = plan.role_of(process);
   if (role.rendezvous != Rendezvous::torch || role.gpus != 1 || makes_ranks(role))

@@ -13,7 +13,7 @@ std::string port_folder() {
 }
 
 PortRange range_beside(const sys::KernelPorts& kernel) {
-  constexpr std::uint16_t kLowest = 2000;  // below stand services of the machine
+  constexpr std::uint16_t kLowest = 2000;  // lower ports belong to system services
   constexpr std::uint16_t kHighest = 65535;
   constexpr int kEnough = 1000;
   const PortRange usual;
@@ -28,13 +28,13 @@ PortRange range_beside(const sys::KernelPorts& kernel) {
 Ports::Ports(const std::string& folder, sys::KernelPorts kernel)
     : kernel_(std::move(kernel)), range_(range_beside(kernel_)) {
   constexpr mode_t kOwn = 0600;
-  if (!sys::make_private_folder(folder)) return;  // somebody else has taken the name
+  if (!sys::make_private_folder(folder)) return;  // the name belongs to another user
   file_ = sys::UniqueFd(::open((folder + "/ports").c_str(),
                                O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, kOwn));
 }
 
 bool Ports::lock(std::uint16_t port) {
-  if (taken_.contains(port)) return false;  // one's own lock would be granted again
+  if (taken_.contains(port)) return false;  // our own lock would be granted again
   struct flock range {};
   range.l_type = F_WRLCK;
   range.l_whence = SEEK_SET;
@@ -49,7 +49,7 @@ std::optional<std::uint16_t> Ports::take(std::uint16_t wish) {
   const auto [first, last] = range_;
   const auto size = static_cast<unsigned>(last - first) + 1;
   if (kernel_.has(wish)) wish = static_cast<std::uint16_t>(first + wish % size);
-  // Where the kernel leaves too few, one of its own is held all the same.
+  // If the kernel leaves too few ports, one of the kernel's is used anyway.
   for (const bool outside : {true, false}) {
     for (unsigned tries = 0; tries < size; ++tries) {
       if (!(outside && kernel_.has(wish)) && lock(wish) && !sys::try_to_listen(wish)) {

@@ -18,20 +18,20 @@ bool splits(const std::string& path) {
   return path.find_first_of(" :$") != std::string::npos;
 }
 
-/// A link to `target`; one that another process made in the meantime is as good.
+/// A link to `target`; one that another process created in the meantime is just as good.
 Result<std::string> link_to(const std::string& target, const fs::path& folder) {
   if (splits(folder.string())) {
     return failure(
         "launch.preload-path",
-        "'{}' cannot be preloaded: the loader splits LD_PRELOAD at blanks and colons, and '{}', where a "
-        "link to it would be made, has one too; choose another place with --runs-dir",
+        "cannot preload '{}': the loader splits LD_PRELOAD at blanks and colons, and '{}', where a link "
+        "to it would be created, has one too; choose another directory with --runs-dir",
         target, folder.string());
   }
   const auto link = folder / fmt::format("preload-{:016x}.so", std::hash<std::string>{}(target));
   std::error_code error;
   fs::create_symlink(target, link, error);
   if (error && fs::read_symlink(link, error) != target) {
-    return failure("launch.preload-link", "cannot make the link '{}' to '{}': {}", link.string(), target,
+    return failure("launch.preload-link", "cannot create the link '{}' to '{}': {}", link.string(), target,
                    error.message());
   }
   return link.string();

@@ -8,18 +8,18 @@
 
 namespace nlaunch::launch {
 
-/// What a role preloads, and for whom.
+/// What a role preloads, and its scope.
 struct PreloadRequest {
-  std::vector<std::string> libraries;  ///< absolute paths, in the order of loading
+  std::vector<std::string> libraries;  ///< absolute paths, in load order
   PreloadScope scope = PreloadScope::process;
-  std::string scope_library;    ///< libnlaunch-scope.so; comes last, and only where the scope is `process`
-  std::filesystem::path links;  ///< an existing folder of this attempt
+  std::string scope_library;    ///< libnlaunch-scope.so; comes last, and only if the scope is `process`
+  std::filesystem::path links;  ///< an existing directory of this attempt
 };
 
-/// The value of LD_PRELOAD; empty where nothing is preloaded. The loader splits the value at blanks and
-/// colons and expands `$`: a path with one of these is reached through a link that is made in `links` (the
-/// same link for the same path, so that it may be asked for again, and from several nodes). Fails when a
-/// library cannot be read, or when the path of `links` has such a character itself and a link is needed.
+/// The value of LD_PRELOAD; empty if nothing is preloaded. The loader splits the value at blanks and colons
+/// and expands `$`: a path with one of these is reached through a link created in `links` (the same link for
+/// the same path, so that this can be called again, and from several nodes). Fails if a library cannot be
+/// read, or if a link is needed and the path of `links` itself has such a character.
 Result<std::string> preload_value(const PreloadRequest& request);
 
 }  // namespace nlaunch::launch

@@ -43,7 +43,7 @@ Result<std::string> read_secret(const plan::Secret& secret,
   if (secret.source == plan::Secret::Source::env) {
     const auto found = caller.find(secret.from);
     if (found != caller.end() && !found->second.empty()) return found->second;
-    return failure("launch.secret", "the variable {} is not set where nlaunch was called", secret.from);
+    return failure("launch.secret", "the variable {} is not set in the environment of nlaunch", secret.from);
   }
   const auto path = secret.from.starts_with("~/") ? home_of(caller) + secret.from.substr(1) : secret.from;
   auto content = sys::read_regular_file(path, kLargestSecretFile);
@@ -60,7 +60,8 @@ Result<std::map<std::string, std::string>> read_secrets(const std::vector<plan::
   for (const auto& secret : secrets) {
     auto value = read_secret(secret, caller);
     if (value && value->size() < Masker::kShortest) {
-      value = failure("launch.secret", "its value has {}, fewer than the {} that nlaunch can hide in logs",
+      value = failure("launch.secret",
+                      "its value has {}, fewer than the {} that nlaunch needs to mask it in logs",
                       text::count(value->size(), "byte"), Masker::kShortest);
     }
     if (value) {

@@ -30,7 +30,7 @@ Diagnostics missing_venvs(const plan::Plan& plan, std::optional<std::uint32_t> n
       return process.role == index && process.node == *node;
     });
     if (!wanted || role.venv.empty() || role.venv.contains("${") || is_here(role.venv)) continue;
-    if (plan::is_container(role.wrapper)) continue;  // it may be the image's
+    if (plan::is_container(role.wrapper)) continue;  // it may belong to the image
     roles[{role.venv, origin_of(role)}].push_back(role.name);
   }
   Diagnostics diagnostics;
@@ -39,7 +39,7 @@ Diagnostics missing_venvs(const plan::Plan& plan, std::optional<std::uint32_t> n
     diagnostics
         .error("launch.venv", {},
                fmt::format("{}: the venv '{}' ({}) does not exist", text::join(of, ", "), path, origin))
-        .hint = fmt::format("make it: python3 -m venv {}", text::shell_quote(path));
+        .hint = fmt::format("create it: python3 -m venv {}", text::shell_quote(path));
   }
   return diagnostics;
 }

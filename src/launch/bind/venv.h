@@ -7,9 +7,9 @@
 
 namespace nlaunch::launch {
 
-/// The virtual environments that are not on this machine, an error each: whose, which, and where it was set.
-/// Of the roles on `node`, else of all. One that only a node can name is left to the check of the program,
-/// and one in a container may be the image's.
+/// The virtual environments that do not exist on this machine, one error each with the roles, the path and
+/// where it was set. For the roles on `node`, else for all. A path that only a node can resolve is left to
+/// the check of the program; one in a container may belong to the image.
 Diagnostics missing_venvs(const plan::Plan& plan, std::optional<std::uint32_t> node = {});
 
 }  // namespace nlaunch::launch

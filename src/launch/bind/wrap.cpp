@@ -13,7 +13,7 @@ bool is_within(const std::string& path, const std::string& folder) {
   return path == folder || path.starts_with(folder.ends_with('/') ? folder : folder + "/");
 }
 
-/// Folders first: what lies in one of them is there with it.
+/// Directories first: everything inside them is included.
 void add(std::vector<Mount>& mounts, const std::string& path, bool writable) {
   std::error_code error;
   const bool there =
@@ -36,9 +36,10 @@ Result<plan::Words> wrap(const plan::Words& wrapper, const plan::BoundProcess& p
   for (const auto& file : parts_in_containers(install)) add(mounts, file, false);
   for (const auto& mount : mounts) {
     if (plan::can_mount(wrapper, mount.path)) continue;
-    return failure("launch.mount",
-                   "'{}' cannot be mounted into the container: {} takes a character of it for its end",
-                   mount.path, wrapper.front());
+    return failure(
+        "launch.mount",
+        "'{}' cannot be mounted into the container: {} treats a character in it as the end of the path",
+        mount.path, wrapper.front());
   }
   return plan::with_mounts(wrapper, mounts);
 }

@@ -6,19 +6,19 @@
 #include "plan/container.h"
 #include "plan/environment.h"
 
-/// A role's wrapper, made ready on its node.
+/// Prepares a role's wrapper on its node.
 namespace nlaunch::launch {
 
-/// The wrapper with all that the process needs in its container, under the same paths: the run directory, its
-/// scratch and working folders and the venv as far as they are here, and, not to be written to, what it
-/// preloads, libnlaunch-scope.so and nlaunch-probe with its Gloo. A wrapper that is no known container's is
-/// as it was.
+/// The wrapper with everything that the process needs in its container, under the same paths: the run
+/// directory, the scratch and working directories and the venv, if they exist here, and, read-only, what it
+/// preloads, libnlaunch-scope.so and nlaunch-probe with its Gloo. A wrapper that is not a known container
+/// tool is unchanged.
 Result<plan::Words> wrap(const plan::Words& wrapper, const plan::BoundProcess& process,
                          const std::string& venv, const std::vector<std::string>& folders,
                          const RunPaths& paths, const Install& install);
 
-/// BoundProcess::given: what `operations` ask for that is not so on the `host` already. Of a variable that is
-/// added to, the addition.
+/// BoundProcess::given: what `operations` set that is not already so on the `host`. For a variable that is
+/// appended to, the appended part.
 plan::Variables given_by(std::span<const plan::EnvOp> operations, const plan::ConditionFacts& facts,
                          const plan::Environment& host, const plan::Environment& environment);
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kMostNodes = 1'000'000;
 
-/// "001-003,7": the texts between the brackets, with their leading zeros.
+/// "001-003,7": the texts in the brackets, with leading zeros.
 bool expand_ranges(std::string_view ranges, std::vector<std::string>& out) {
   for (const auto& range : text::split(ranges, ',')) {
     const auto dash = range.find('-');
@@ -87,7 +87,7 @@ std::optional<std::vector<std::string>> expand_nodelist(std::string_view list) {
 
 namespace {
 
-/// Reads SLURM_JOB_NODELIST and what belongs to it, of a component those with its suffix.
+/// Reads SLURM_JOB_NODELIST and related variables; for a component, those with its suffix.
 Result<void> add_nodes(const std::vector<std::string>& environment, const std::string& suffix,
                        Allocation& allocation) {
   const auto value = [&](std::string_view name) {
@@ -97,15 +97,14 @@ Result<void> add_nodes(const std::vector<std::string>& environment, const std::s
   auto nodes = expand_nodelist(list);
   if (!nodes) {
     return failure("launch.nodelist",
-                   "SLURM_JOB_ID={} is set, and SLURM_JOB_NODELIST{}='{}' is no list of nodes",
+                   "SLURM_JOB_ID={} is set, but SLURM_JOB_NODELIST{}='{}' is not a list of nodes",
                    allocation.job_id, suffix, text::printable(list));
   }
   const auto count = value("SLURM_JOB_NUM_NODES");
   if (!count.empty() && text::whole_number<std::uint64_t>(count) != nodes->size()) {
     return failure("launch.allocation",
                    "SLURM_JOB_NUM_NODES{0}={1} and SLURM_JOB_NODELIST{0}={2} contradict each other: the list "
-                   "has {3}; are "
-                   "variables of another job left in this shell?",
+                   "has {3}; are variables of another job left in this shell?",
                    suffix, text::printable(count), list, text::count(nodes->size(), "node"));
   }
   allocation.cpus = fewest(value("SLURM_JOB_CPUS_PER_NODE"));
@@ -131,7 +130,7 @@ Result<std::optional<Allocation>> find_allocation(const std::vector<std::string>
     if (const auto added = add_nodes(environment, fmt::format("_HET_GROUP_{}", i), allocation); !added)
       return std::unexpected(added.error());
   }
-  // Slurm says this of the first component alone.
+  // Slurm reports this only for the first component.
   const auto gpus = value("SLURM_GPUS_PER_NODE");
   const auto known = text::whole_number<std::uint64_t>(gpus.substr(gpus.rfind(':') + 1));
   if (known && allocation.components.empty()) allocation.gpus = static_cast<std::uint32_t>(*known);
@@ -140,7 +139,7 @@ Result<std::optional<Allocation>> find_allocation(const std::vector<std::string>
 
 namespace {
 
-/// Both have as many parts: those of the plan are then the job's, each in its place.
+/// Both have the same number of components: those of the plan are the job's, in order.
 bool correspond(const plan::Plan& plan, const Allocation& allocation) {
   return !plan.slurm.components.empty() && plan.slurm.components.size() == allocation.components.size();
 }
@@ -153,7 +152,7 @@ std::string misfit(const plan::Plan& plan, const Allocation& allocation) {
       const auto& wanted = plan.slurm.components[i];
       const auto there = allocation.components[i].nodes;
       if (there < wanted.nodes) {
-        return fmt::format("component {} of job {} has {}, and the plan uses {} there ({})", i,
+        return fmt::format("component {} of job {} has {}, but the plan uses {} there ({})", i,
                            allocation.job_id, text::count(there, "node"), wanted.nodes,
                            text::join(wanted.pools, ", "));
       }
@@ -162,18 +161,18 @@ std::string misfit(const plan::Plan& plan, const Allocation& allocation) {
   }
   if (!allocation.components.empty()) {
     return fmt::format(
-        "job {} has {}, and the plan asks for {}", allocation.job_id,
+        "job {} has {}, but the plan asks for {}", allocation.job_id,
         text::count(allocation.components.size(), "component"),
         plan.slurm.components.empty() ? "nodes of one kind" : std::to_string(plan.slurm.components.size()));
   }
   if (allocation.nodes.size() < plan.node.count) {
-    return fmt::format("job {} has {}, and the plan uses {}", allocation.job_id,
+    return fmt::format("job {} has {}, but the plan uses {}", allocation.job_id,
                        text::count(allocation.nodes.size(), "node"), plan.node.count);
   }
   auto gpus = plan.pools.empty() ? plan.node.gpus : 0;
   for (const auto& pool : plan.pools) gpus = std::max(gpus, pool.elastic ? 0 : pool.node.gpus);
   if (!plan.node.cpu_slots && allocation.gpus && *allocation.gpus < gpus) {
-    return fmt::format("job {} has {} on a node (SLURM_GPUS_PER_NODE), and the plan uses {}",
+    return fmt::format("job {} has {} per node (SLURM_GPUS_PER_NODE), but the plan uses {}",
                        allocation.job_id, text::count(*allocation.gpus, "GPU"), gpus);
   }
   return "";
@@ -209,7 +208,7 @@ std::vector<std::string> step_options(const plan::Plan& plan, const Allocation& 
   std::vector<std::string> out{"--jobid=" + allocation.job_id, fmt::format("--nodes={}", nodes.size()),
                                fmt::format("--ntasks={}", nodes.size()), "--ntasks-per-node=1",
                                "--nodelist=" + text::join(nodes, ","), "--overlap",
-                               // Else the end of one agent is the end of all.
+                               // Otherwise the exit of one agent kills all.
                                fmt::format("--kill-on-bad-exit={}", plan::outlives_nodes(plan) ? 0 : 1),
                                "--wait=0", "--cpu-bind=none", "--gpu-bind=none", "--mem=0", input};
   if (plan::outlives_nodes(plan)) out.emplace_back("--no-kill");
@@ -252,7 +251,7 @@ std::vector<std::string> srun_command(const plan::Plan& plan, const Allocation& 
 }
 
 std::vector<std::string> srun_environment(std::vector<std::string> environment) {
-  // srun takes these for its options. SLURM_JOB_* and SLURM_CONF name the job and the cluster, and without
+  // srun takes these as options. SLURM_JOB_* and SLURM_CONF name the job and the cluster, and without
   // SLURM_HET_SIZE srun does not see the components of the job.
   constexpr std::string_view kNotOptions[] = {
       "SLURM_JOB_", "SLURM_JOBID=", "SLURM_HET_SIZE=", "SLURM_CONF=", "SLURM_CLUSTER_NAME=", "SLURM_SUBMIT_"};

@@ -8,18 +8,18 @@
 #include "base/diagnostic.h"
 #include "plan/plan.h"
 
-/// The Slurm allocation that nlaunch was started in, as SLURM_ variables say, and the step that it makes of
-/// it.
+/// The Slurm allocation in which nlaunch was started, according to SLURM_ variables, and the step that
+/// nlaunch starts in it.
 namespace nlaunch::launch {
 
-/// "nid[001-003,7],login1" as names, in order. Nothing where it cannot be read.
+/// "nid[001-003,7],login1" as names, in order. Empty if it cannot be parsed.
 std::optional<std::vector<std::string>> expand_nodelist(std::string_view text);
 
 struct Allocation {
   std::string job_id;
   std::vector<std::string> nodes;
-  std::uint32_t cpus = 0;             ///< on the node that has fewest; 0: not said
-  std::optional<std::uint32_t> gpus;  ///< on each node, where Slurm says it
+  std::uint32_t cpus = 0;             ///< on the node that has the fewest; 0: not reported
+  std::optional<std::uint32_t> gpus;  ///< on each node, if Slurm reports it
   /// A component of a heterogeneous job: a range of `nodes`.
   struct Component {
     std::size_t nodes = 0;
@@ -28,26 +28,26 @@ struct Allocation {
   std::vector<Component> components{};  ///< in the order of their nodes; empty: the job is not heterogeneous
 };
 
-/// Nothing outside of an allocation. Variables that contradict each other are a failure.
+/// Empty outside an allocation. Contradictory variables are a failure.
 Result<std::optional<Allocation>> find_allocation(const std::vector<std::string>& environment);
 
-/// Why the plan cannot run there, with both numbers; empty when it can.
+/// Why the plan cannot run there, with both numbers; empty if it can.
 std::string misfit(const plan::Plan& plan, const Allocation& allocation);
 
-/// The first nodes of each component that are not left out, as many as the plan has there; nothing where
-/// there are too few.
+/// The first nodes of each component that are not excluded, as many as the plan has there; empty if there are
+/// too few.
 std::optional<std::vector<std::string>> first_nodes(const plan::Plan& plan, const Allocation& allocation,
                                                     const std::set<std::string>& out);
 
-/// The whole command of a step with one task on each of `nodes`: `command` is what the task executes, `input`
-/// the option of srun that says what it reads. In a heterogeneous job `nodes` follow its components, and
-/// their tasks are counted through (tried with Slurm 22.05; needs SLURM_HET_SIZE).
+/// The complete command of a step with one task on each of `nodes`: `command` is what the task executes,
+/// `input` the srun option for its standard input. In a heterogeneous job `nodes` are in the order of its
+/// components, and task numbers continue across them (tested with Slurm 22.05; needs SLURM_HET_SIZE).
 std::vector<std::string> srun_command(const plan::Plan& plan, const Allocation& allocation,
                                       const std::vector<std::string>& nodes,
                                       const std::vector<std::string>& command,
                                       const std::string& input = "--input=none");
 
-/// The environment for srun: without what would be taken for its options, or would go before them.
+/// The environment for srun, without variables that srun takes as options or that would override them.
 std::vector<std::string> srun_environment(std::vector<std::string> environment);
 
 }  // namespace nlaunch::launch

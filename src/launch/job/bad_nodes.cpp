@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t kDay = 24 * 60 * 60;
 
-/// What stands in the ledger comes from anybody and becomes an option of the submit command.
+/// Anyone can write to the list, and its content becomes an option of the submit command.
 bool is_node_name(std::string_view name) {
   constexpr std::string_view kMarks = "._-";
   const auto alphanumeric = [](char c) {
@@ -37,14 +37,14 @@ bool is_node_name(std::string_view name) {
   });
 }
 
-/// Nothing where the line cannot be understood.
+/// Empty if the line cannot be parsed.
 std::optional<BadNode> parse_line(std::string_view line, std::int64_t now) {
   const auto fields = text::split(line, '\t');
   if (fields.size() < 2 || !is_node_name(fields[1])) return std::nullopt;
   BadNode bad;
   const auto& epoch = fields[0];
   const auto [end, error] = std::from_chars(epoch.data(), epoch.data() + epoch.size(), bad.since);
-  // Clocks differ by less than a day. What lies further ahead (milliseconds?) would hold for ever.
+  // Clocks differ by less than a day. A time further ahead (milliseconds?) would be valid forever.
   if (error != std::errc() || end != epoch.data() + epoch.size() || bad.since > now + kDay)
     return std::nullopt;
   bad.node = fields[1];
@@ -53,7 +53,7 @@ std::optional<BadNode> parse_line(std::string_view line, std::int64_t now) {
   return bad;
 }
 
-/// A field of a line: without what would end it, or act on the terminal of who reads it.
+/// A field of a line, without characters that would end it or act on the reader's terminal.
 std::string field(std::string_view text) {
   std::string out;
   for (const auto c : text::characters(text)) {
@@ -68,8 +68,8 @@ std::unexpected<Diagnostics> cannot_write(const fs::path& path, std::string_view
   return failure("launch.ledger", "cannot add to the list of bad nodes '{}': {}", path.string(), why);
 }
 
-/// Over NFS, O_APPEND alone does not keep two writers apart. Nobody holds it for long; a file system without
-/// locks, or a holder that is stuck, is no reason to say nothing.
+/// Over NFS, O_APPEND alone does not separate two writers. Locks are held briefly; a file system without
+/// locks, or a stuck holder, must not prevent the entry.
 void lock(int fd) {
   constexpr auto kStep = std::chrono::milliseconds(20);
   constexpr int kSteps = 100;
@@ -77,7 +77,7 @@ void lock(int fd) {
     std::this_thread::sleep_for(kStep);
 }
 
-/// A person's editor may have left the last line without its end.
+/// An editor may have left the last line without a newline.
 bool ends_within_a_line(int fd) {
   const auto size = ::lseek(fd, 0, SEEK_END);
   char last = '\n';
@@ -90,10 +90,10 @@ std::string about(const BadNode& bad) {
   ::localtime_r(&since, &day);
   return fmt::format("{} ({}; {}, {:%Y-%m-%d})", bad.node,
                      bad.reason.empty() ? "no reason given" : bad.reason,
-                     bad.user.empty() ? "by nobody known" : bad.user, day);
+                     bad.user.empty() ? "unknown user" : bad.user, day);
 }
 
-/// The `exclude` of the job, or of each of its components: an option of sbatch takes the place of all.
+/// The `exclude` of the job, or of each of its components: an option of sbatch replaces all of them.
 std::vector<plan::Directive> excluded_by(const plan::Slurm& slurm) {
   std::vector<plan::Directive> found;
   const auto add = [&](const std::vector<plan::Directive>& directives) {
@@ -113,7 +113,7 @@ std::string left_out(const plan::Slurm& slurm, const std::vector<BadNode>& nodes
   std::vector<std::string> shown;
   for (const auto& bad : nodes | std::views::take(kShown)) shown.push_back(about(bad));
   if (nodes.size() > kShown) shown.push_back(fmt::format("and {} more", nodes.size() - kShown));
-  return fmt::format("left out, as {} says: {}", slurm.bad_nodes, text::join(shown, ", "));
+  return fmt::format("excluded nodes (listed in {}): {}", slurm.bad_nodes, text::join(shown, ", "));
 }
 
 }  // namespace
@@ -151,15 +151,15 @@ Result<BadNodeList> read_ledger(const fs::path& path, Duration ttl) {
 Result<void> record_bad_node(const fs::path& path, std::string_view node, std::string_view reason,
                              std::string_view user) {
   if (!is_node_name(node))
-    return cannot_write(path, fmt::format("'{}' is no name of a node", text::printable(node)));
-  constexpr mode_t kEveryone = 0666;  // less the umask: a site's users share it
-  // O_NONBLOCK: a FIFO in its place must not hold up anybody.
+    return cannot_write(path, fmt::format("'{}' is not a node name", text::printable(node)));
+  constexpr mode_t kEveryone = 0666;  // minus the umask: a site's users share it
+  // O_NONBLOCK: a FIFO in its place must not block.
   const sys::UniqueFd fd(
       ::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_NONBLOCK | O_CLOEXEC, kEveryone));
   if (!fd) return cannot_write(path, std::strerror(errno));
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode))
-    return cannot_write(path, "it is no regular file");
+    return cannot_write(path, "it is not a regular file");
   lock(fd.get());
   const auto line = fmt::format("{}{}\t{}\t{}\t{}\n", ends_within_a_line(fd.get()) ? "\n" : "",
                                 std::time(nullptr), node, field(reason), field(user));
@@ -171,19 +171,19 @@ Result<void> record_bad_node(const fs::path& path, std::string_view node, std::s
 Exclusion exclude(const plan::Slurm& slurm, const BadNodeList& ledger) {
   Exclusion exclusion;
   if (ledger.broken > 0) {
-    exclusion.notes.push_back(
-        fmt::format("{} of {} cannot be understood and {} not count; the first is line {}",
-                    text::count(ledger.broken, "line"), slurm.bad_nodes, ledger.broken == 1 ? "does" : "do",
-                    ledger.first_broken));
+    exclusion.notes.push_back(fmt::format("{} of {} cannot be parsed and {} ignored; the first is line {}",
+                                          text::count(ledger.broken, "line"), slurm.bad_nodes,
+                                          ledger.broken == 1 ? "is" : "are", ledger.first_broken));
   }
   if (ledger.nodes.empty()) return exclusion;
   std::vector<std::string> names;
   for (const auto& given : excluded_by(slurm)) {
-    // To sbatch a value with a slash is a file that lists the nodes.
+    // sbatch takes a value with a slash as a file that lists the nodes.
     if (given.value.find('/') != std::string::npos) {
-      exclusion.notes.push_back(fmt::format(
-          "the nodes of {} are not left out: `exclude` is the file {} ({}), which cannot be joined with them",
-          slurm.bad_nodes, given.value, given.origin));
+      exclusion.notes.push_back(
+          fmt::format("the nodes in {} are not excluded: `exclude` is the file {} ({}), which cannot be "
+                      "combined with them",
+                      slurm.bad_nodes, given.value, given.origin));
       return exclusion;
     }
     names.push_back(given.value);
@@ -198,7 +198,7 @@ Exclusion exclude_bad_nodes(const plan::Slurm& slurm) {
   if (slurm.bad_nodes.empty()) return {};
   const auto ledger = read_ledger(slurm.bad_nodes, slurm.bad_nodes_ttl);
   if (ledger) return exclude(slurm, *ledger);
-  return {{}, {fmt::format("no node is left out: {}", ledger.error().first_message())}};
+  return {{}, {fmt::format("no node is excluded: {}", ledger.error().first_message())}};
 }
 
 }  // namespace nlaunch::launch

@@ -9,8 +9,8 @@
 #include "base/units.h"
 #include "plan/plan.h"
 
-/// The site's list of nodes to leave out: a file that all of its users share and add to, one
-/// `<epoch>\t<node>\t<reason>\t<user>` a line. Whoever is wrong about a node, a person can take the line out.
+/// The site's list of bad nodes: a file that all its users share and append to, one
+/// `<epoch>\t<node>\t<reason>\t<user>` per line. If an entry is wrong, anyone can delete the line.
 namespace nlaunch::launch {
 
 struct BadNode {
@@ -21,30 +21,31 @@ struct BadNode {
 };
 
 struct BadNodeList {
-  std::vector<BadNode> nodes;    ///< by name, each once, as its newest line says
-  std::size_t broken = 0;        ///< lines that say nothing that could be understood
-  std::size_t first_broken = 0;  ///< the number of the first, from 1
+  std::vector<BadNode> nodes;    ///< by name, each once, from its newest line
+  std::size_t broken = 0;        ///< lines that cannot be parsed
+  std::size_t first_broken = 0;  ///< line number of the first, from 1
 };
 
-/// A line holds for `ttl` from its time on. Empty ones, and those that begin with #, are nobody's mistake.
+/// A line is valid for `ttl` after its time. Empty lines and those that start with # are ignored.
 BadNodeList parse_ledger(std::string_view text, std::int64_t now, Duration ttl);
-/// A file that is not there is an empty ledger.
+/// A missing file is an empty list.
 Result<BadNodeList> read_ledger(const std::filesystem::path& path, Duration ttl);
 
-/// Adds a line, whole whoever else writes at the same time. That it cannot be written is worth a note to the
-/// user, and no reason to fail.
+/// Appends a line, complete even if others write at the same time. A failure to write is worth a note to the
+/// user, but not a failure of the run.
 Result<void> record_bad_node(const std::filesystem::path& path, std::string_view node,
                              std::string_view reason, std::string_view user);
 
-/// How a submission leaves the bad nodes out, and what to tell of it.
+/// How a submission excludes the bad nodes, and what to report about it.
 struct Exclusion {
-  std::vector<std::string> options;  ///< for the submit command; empty: none are to be left out
+  std::vector<std::string> options;  ///< for the submit command; empty: nothing to exclude
   std::vector<std::string> notes;    ///< sentences
 };
-/// The ledger stands beside the plan: the same plan is the same script, whatever is in the ledger today. An
-/// option of the submit command replaces the script's `exclude`, so that it holds that one, too.
+/// The list is independent of the plan: the same plan gives the same script, whatever the list contains
+/// today. An option of the submit command replaces the script's `exclude`, so it includes those nodes as
+/// well.
 Exclusion exclude(const plan::Slurm& slurm, const BadNodeList& ledger);
-/// The same from the site's file. One that cannot be read leaves nothing out, and is a note.
+/// The same from the site's file. If it cannot be read, nothing is excluded and there is a note.
 Exclusion exclude_bad_nodes(const plan::Slurm& slurm);
 
 }  // namespace nlaunch::launch

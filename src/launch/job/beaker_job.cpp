@@ -13,17 +13,17 @@
 namespace nlaunch::launch {
 
 Result<std::string> make_beaker_spec(const plan::Plan& plan, const std::vector<std::string>& arguments) {
-  constexpr std::size_t kLongest = 128U << 10U;  // of a variable with its name (execve(2), MAX_ARG_STRLEN)
+  constexpr std::size_t kLongest = 128U
+                                   << 10U;  // of a variable including its name (execve(2), MAX_ARG_STRLEN)
   const auto text = frozen_plan_text(plan);
   if (!text) return std::unexpected(text.error());
   auto packed = pack(*text);
   const auto size = emit::kPlanVariable.size() + 1 + packed.size() + 1;
   if (size > kLongest) {
-    return failure(
-        "launch.plan-size",
-        "the plan takes {} KiB of a variable, and {} KiB is the most that one may hold: plan fewer "
-        "processes, or shorter texts",
-        (size >> 10U) + 1, kLongest >> 10U);
+    return failure("launch.plan-size",
+                   "the plan takes {} KiB, but an environment variable can hold at most {} KiB: use fewer "
+                   "processes or shorter texts",
+                   (size >> 10U) + 1, kLongest >> 10U);
   }
   return emit::beaker_spec(plan, {std::move(packed), arguments});
 }
@@ -32,10 +32,12 @@ Result<plan::Plan> plan_from_variable(const std::string& variable,
                                       const std::vector<std::string>& environment) {
   constexpr std::size_t kLargest = 1U << 30U;
   const auto packed = sys::env_value(environment, variable);
-  if (packed.empty()) return failure("launch.plan", "the variable {} holds no plan: it is not set", variable);
+  if (packed.empty())
+    return failure("launch.plan", "the variable {} does not hold a plan: it is not set", variable);
   const auto text = unpack(packed, kLargest);
   if (!text)
-    return failure("launch.plan", "the variable {} holds no plan: it is cut, or something else", variable);
+    return failure("launch.plan", "the variable {} does not hold a plan: it is truncated or something else",
+                   variable);
   return plan::from_json(*text, "env:" + variable);
 }
 

@@ -10,7 +10,7 @@
 namespace nlaunch::launch {
 namespace {
 
-/// Neither end's words can be sent back to it as the other's.
+/// Neither end's message can be replayed to it as the other's.
 std::string_view name_of(End end) {
   return end == End::leader ? "leader" : "agent";
 }

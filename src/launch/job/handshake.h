@@ -6,30 +6,30 @@
 #include "base/diagnostic.h"
 #include "plan/plan.h"
 
-/// How two of nlaunch's processes on different nodes make sure of each other before one does what the other
-/// says. Both know a token, which never crosses the wire: each end is challenged with a number that is used
-/// once, and signs what it says together with it.
+/// How two nlaunch processes on different nodes authenticate each other before one obeys the other. Both know
+/// a token that never crosses the wire: each end is challenged with a number that is used once, and signs its
+/// messages together with it.
 namespace nlaunch::launch {
 
 enum class End { leader, agent };
 
-/// A text, and the proof that the end which wrote it knows the token and heard a challenge.
+/// A text, and the proof that the end that wrote it knows the token and received the challenge.
 struct Signed {
   std::string says;
   std::string proof;
 };
 
 Signed sign(End by, std::string_view token, std::string_view challenge, std::string says);
-/// False for what anybody else has signed, and without a token.
+/// False for anything signed by someone else, and without a token.
 bool is_proved(End by, std::string_view token, std::string_view challenge, const Signed& what);
 
-/// The proofs of the lines that one end writes on one connection, in their order.
+/// The proofs of the lines that one end writes on one connection, in order.
 class LineProof {
  public:
   /// The challenges are those of the connection's handshake.
   LineProof(End by, std::string_view token, std::string_view leader_challenge,
             std::string_view agent_challenge);
-  /// That of the next line: 64 hexadecimal digits.
+  /// The proof of the next line: 64 hexadecimal digits.
   std::string next(std::string_view line);
 
  private:
@@ -37,10 +37,10 @@ class LineProof {
   std::uint64_t count_ = 0;
 };
 
-/// By which both ends can tell that they hold the same plan: 64 hexadecimal digits.
+/// By which both ends verify that they have the same plan: 64 hexadecimal digits.
 Result<std::string> fingerprint(const plan::Plan& plan);
 
-/// 32 hexadecimal digits that nobody can guess: a token, or a challenge.
+/// 32 unpredictable hexadecimal digits: a token or a challenge.
 std::string new_token();
 
 }  // namespace nlaunch::launch

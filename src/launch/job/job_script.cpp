@@ -20,14 +20,14 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-/// The same for a text on every machine (FNV-1a).
+/// The same on every machine (FNV-1a).
 std::string hash_of(std::string_view text) {
   std::uint64_t hash = 0xcbf29ce484222325U;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
   return fmt::format("{:016x}", hash);
 }
 
-/// The first text that is not UTF-8, after where it stands: "/roles/0/workdir: ...".
+/// The first text that is not UTF-8, after its place: "/roles/0/workdir: ...".
 std::optional<std::string> not_utf8(const Json& json, const std::string& path) {
   if (json.is_string()) {
     const auto& value = json.get_ref<const std::string&>();
@@ -50,9 +50,10 @@ Result<std::string> frozen_plan_text(const plan::Plan& plan) {
       if (op.kind == plan::EnvOp::Kind::unset || !looks_like_secret(op.name)) continue;
       diagnostics
           .error("launch.secret-in-env", {},
-                 fmt::format("{} of role '{}' ({}) looks like a secret, and the plan of a job keeps none",
-                             op.name, role.name, op.origin))
-          .hint = fmt::format("`secrets: {{{}: env}}` reads it where the job runs", op.name);
+                 fmt::format(
+                     "{} of role '{}' ({}) looks like a secret, and the plan of a job must not contain one",
+                     op.name, role.name, op.origin))
+          .hint = fmt::format("declare `secrets: {{{}: env}}`, which reads it where the job runs", op.name);
     }
   }
   if (diagnostics.has_errors()) return std::unexpected(std::move(diagnostics));
@@ -70,7 +71,7 @@ Result<emit::Template> template_of(const plan::Slurm& slurm) {
       std::make_shared<const SourceFile>(SourceFile{slurm.template_file, std::move(*content)}));
 }
 
-/// The folder of a log, whose path may hold Slurm's patterns.
+/// The directory of a log, whose path can contain Slurm's patterns.
 Result<fs::path> folder_of(const plan::Directive& log, const std::string& job_name) {
   const auto pattern = fs::path(log.value).parent_path().string();
   std::string folder;
@@ -90,18 +91,19 @@ Result<fs::path> folder_of(const plan::Directive& log, const std::string& job_na
       Diagnostics diagnostics;
       diagnostics
           .error("launch.log-folder", {},
-                 fmt::format("the folder of `{}: {}` ({}) must be there before the job, and Slurm knows %{} "
-                             "only once the job is there",
-                             log.name, log.value, log.origin, kind))
-          .hint = "%u and %x may stand in a folder, the others in the file's name";
+                 fmt::format(
+                     "the directory of `{}: {}` ({}) must exist before the job, but Slurm knows %{} only "
+                     "once the job exists",
+                     log.name, log.value, log.origin, kind))
+          .hint = "use only %u and %x in the directory, and the others in the file name";
       return std::unexpected(std::move(diagnostics));
     }
   }
   return folder;
 }
 
-/// The folders of Slurm's logs, where a job's directives say where these are. `name`: of the job, unless they
-/// name it.
+/// The directories of Slurm's logs, if a job's directives set them. `name`: of the job, unless the directives
+/// set it.
 Result<std::vector<fs::path>> log_folders(const std::vector<plan::Directive>& options,
                                           const std::string& name) {
   const auto named = std::ranges::find(options, "job-name", &plan::Directive::name);
@@ -119,7 +121,7 @@ Result<void> make_folder(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
   if (!error) return {};
-  return failure("launch.log-folder", "cannot make the folder '{}' for Slurm's log: {}", folder.string(),
+  return failure("launch.log-folder", "cannot create the directory '{}' for Slurm's log: {}", folder.string(),
                  error.message());
 }
 
@@ -137,7 +139,8 @@ Result<void> make_log_folders(const std::vector<plan::Directive>& options, const
 Result<std::string> plan_text(const plan::Plan& plan) {
   const auto json = plan::to_json(plan);
   if (const auto found = not_utf8(json, "")) {
-    return failure("launch.plan-text", "the plan cannot be saved, for a text in it is not UTF-8: {}", *found);
+    return failure("launch.plan-text", "the plan cannot be saved because a text in it is not UTF-8: {}",
+                   *found);
   }
   return json_text(json) + "\n";
 }

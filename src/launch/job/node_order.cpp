@@ -14,20 +14,20 @@
 namespace nlaunch::launch {
 namespace {
 
-/// Places that are looked at: some tenths of a second. The problem is that of packing bins, where a search of
-/// all ways may take for ever.
+/// Limit of placements tried: some tenths of a second. The problem is bin packing, where an exhaustive search
+/// can take forever.
 constexpr std::size_t kMostLooks = 2'000'000;
-/// Sets that are placed one below the other on the stack; with more there is no way back.
+/// Sets that are placed recursively; with more there is no backtracking.
 constexpr std::size_t kDeepest = 10'000;
 
-/// Nodes of the plan that a component of the job has, and the allocation's nodes for them.
+/// Nodes of the plan in one component of the job, and the allocation's nodes for them.
 struct Part {
   std::uint32_t first = 0;
   std::uint32_t nodes = 0;
   std::vector<std::string> names;
 };
 
-/// One part for all, where the job is not heterogeneous.
+/// A single part if the job is not heterogeneous.
 std::vector<Part> parts_of(const plan::Plan& plan, const Allocation& allocation,
                            const std::set<std::string>& out) {
   std::vector<Part> parts;
@@ -59,7 +59,7 @@ const std::string& name_of_place(const Candidate& candidate, Closeness within) {
   return within == Closeness::domain ? candidate.domain : candidate.at_switch;
 }
 
-/// Nodes of one domain beside each other, and the domains as their first switches.
+/// Nodes of one domain next to each other, and domains in the order of their first switches.
 std::vector<Candidate> in_order_of_place(const std::vector<Part>& parts, const Places& places) {
   std::vector<Candidate> candidates;
   std::map<std::string, std::string> first_switch;
@@ -83,7 +83,7 @@ std::vector<Candidate> in_order_of_place(const std::vector<Part>& parts, const P
   return candidates;
 }
 
-/// Puts the nodes of a plan onto those of an allocation.
+/// Assigns the nodes of a plan to those of an allocation.
 class Packer {
  public:
   Packer(const plan::Plan& plan, const std::vector<Part>& parts, const Places& places)
@@ -104,7 +104,7 @@ class Packer {
     }
   }
 
-  /// Nothing: all of them have a place. Else the first for which there was none.
+  /// Null: all sets have a place. Else the first that could not be placed.
   const plan::Together* pack(const std::vector<plan::Together>& sets) {
     const auto order = in_order(sets);
     if (order.size() <= kDeepest) return place(order, 0) ? nullptr : order[deepest_];
@@ -117,16 +117,16 @@ class Packer {
     return nullptr;
   }
 
-  /// Not all ways were tried.
+  /// Not all placements were tried.
   [[nodiscard]] bool gave_up() const { return looks_ > kMostLooks; }
-  /// Nodes that a place had at most for the one that found none.
+  /// The most nodes that a place had for the set that could not be placed.
   [[nodiscard]] std::size_t most_room() const { return most_room_; }
   [[nodiscard]] std::size_t places(Closeness within) const {
     const auto found = bins_.find(within);
     return found == bins_.end() ? 0 : found->second.size();
   }
 
-  /// With the nodes that belong to no set. Only where there are enough of each part.
+  /// Including the nodes that belong to no set. Only if there are enough in each part.
   std::vector<std::string> names() {
     std::vector<std::string> names;
     for (std::size_t part = 0; part < parts_.size(); ++part) {
@@ -145,10 +145,10 @@ class Packer {
   }
 
  private:
-  /// A place.
+  /// A domain or a switch.
   struct Bin {
     std::vector<std::size_t> candidates{};
-    std::vector<std::size_t> left{};  ///< of them, by part
+    std::vector<std::size_t> left{};  ///< free nodes, by part
   };
 
   void take(std::uint32_t node, std::size_t candidate) {
@@ -169,10 +169,11 @@ class Packer {
     return part;
   }
 
-  /// Those that others enclose come before these, which then are where they are; else the largest first.
+  /// Sets that are enclosed by others come after those, whose place then determines theirs; else the largest
+  /// first.
   std::vector<const plan::Together*> in_order(const std::vector<plan::Together>& sets) {
     std::vector<const plan::Together*> order;
-    std::vector<std::size_t> largest(chosen_.size(), 0);  // set that a node is in
+    std::vector<std::size_t> largest(chosen_.size(), 0);  // size of the largest set that contains a node
     std::vector<unsigned> sets_of(chosen_.size(), 0);
     for (const auto& set : sets) {
       order.push_back(&set);
@@ -189,19 +190,19 @@ class Packer {
     return order;
   }
 
-  /// Where a set may go.
+  /// The places where a set can go.
   struct Fit {
-    std::vector<std::uint32_t> nodes;  ///< of it, that have no place yet
-    bool placed = false;               ///< all have, and it is one
-    std::size_t most = 0;              ///< nodes that one place has for it
+    std::vector<std::uint32_t> nodes;  ///< its nodes without a place
+    bool placed = false;               ///< all have one, and it is the same
+    std::size_t most = 0;              ///< the most nodes that one place has for it
     std::vector<std::tuple<std::size_t, std::size_t, const Bin*>>
-        bins;  ///< the smallest with enough room first
+        bins;  ///< the smallest place with enough room first
   };
 
   Fit fitting(const plan::Together& set) {
     Fit fit;
-    const std::string* fixed = nullptr;      // the place of those of its nodes that have one already
-    std::map<std::string, std::size_t> own;  // how many of them, by place
+    const std::string* fixed = nullptr;      // the place of its nodes that have one already
+    std::map<std::string, std::size_t> own;  // number of those nodes, by place
     std::vector<std::size_t> needed(parts_.size(), 0);
     bool torn = false;
     for (const auto node : set.nodes) {
@@ -243,7 +244,7 @@ class Packer {
     const auto fit = fitting(*order[k]);
     if (fit.placed) return place(order, k + 1);
     if (fit.bins.empty()) note_failure(fit, k);
-    std::optional<std::size_t> failed;  // places of one size are alike, where nothing but their size counts
+    std::optional<std::size_t> failed;  // places of the same size are equivalent if only their size matters
     for (const auto& [all, first, bin] : fit.bins) {
       if (failed == all && !overlap_ && bins_.size() == 1 && parts_.size() == 1) continue;
       fill(fit.nodes, *bin);
@@ -269,23 +270,23 @@ class Packer {
   std::vector<std::optional<std::size_t>> chosen_;  ///< candidate, by node of the plan
   std::map<Closeness, std::map<std::string, Bin>> bins_;
   std::vector<std::vector<Bin*>> bins_of_;  ///< by candidate
-  std::size_t looks_ = 0;                   ///< at places, since the first set had none
-  bool overlap_ = false;                    ///< some sets have nodes in common
+  std::size_t looks_ = 0;                   ///< placements tried since the first failure
+  bool overlap_ = false;                    ///< some sets have common nodes
   bool failed_ = false;
-  std::size_t deepest_ = 0;    ///< the set that was tried with the most others in their places
-  std::size_t most_room_ = 0;  ///< what it found there
+  std::size_t deepest_ = 0;    ///< the set that failed with the most others placed
+  std::size_t most_room_ = 0;  ///< the room it found there
 };
 
 std::string why_not_together(const plan::Together& set, const Packer& packer, const Allocation& allocation) {
   const auto title = plan::title_of(set.within);
   const auto head =
-      fmt::format("'{}' is to be within one {} (keep_together, {})", set.name, title, set.origin);
+      fmt::format("'{}' must be within one {} (keep_together, {})", set.name, title, set.origin);
   if (packer.places(set.within) == 0) {
-    return fmt::format("{}, and no node of job {} says in which it is", head, allocation.job_id);
+    return fmt::format("{}, but no node of job {} reports which one it is in", head, allocation.job_id);
   }
-  return fmt::format("{} and has {}: of job {} no {} has more than {} for it{}", head,
+  return fmt::format("{} and needs {}: in job {} no {} has more than {} for it{}", head,
                      text::count(set.nodes.size(), "node"), allocation.job_id, title, packer.most_room(),
-                     packer.gave_up() ? "; not all ways were tried" : "");
+                     packer.gave_up() ? "; not all placements were tried" : "");
 }
 
 }  // namespace
@@ -297,7 +298,7 @@ std::expected<std::vector<std::string>, std::string> choose_nodes(const plan::Pl
   const auto parts = parts_of(plan, allocation, out);
   for (const auto& part : parts) {
     if (part.names.size() < part.nodes) {
-      return std::unexpected(fmt::format("job {} has {} left, and the plan uses {}", allocation.job_id,
+      return std::unexpected(fmt::format("job {} has {} left, but the plan uses {}", allocation.job_id,
                                          text::count(part.names.size(), "node"), part.nodes));
     }
   }
@@ -307,7 +308,7 @@ std::expected<std::vector<std::string>, std::string> choose_nodes(const plan::Pl
       std::ranges::any_of(places, [](const auto& one) { return !one.second.domain.empty(); });
   for (auto& set : sets)
     if (nobody_asked(set) && !domains) set.within = Closeness::switch_;
-  // What nobody asked for gives way, one after the other.
+  // Sets that nobody requested are dropped, one after the other.
   constexpr int kMostTries = 100;
   for (int tries = 0;; ++tries) {
     Packer packer(plan, parts, places);

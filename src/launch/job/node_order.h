@@ -8,20 +8,20 @@
 #include "launch/job/places.h"
 #include "plan/plan.h"
 
-/// Which node of an allocation is which of the plan: a pure function of where they stand.
+/// Maps the nodes of an allocation to the nodes of the plan: a pure function of their locations.
 namespace nlaunch::launch {
 
-/// The names of the nodes by their index in the plan, without those that are left out. What is kept together
-/// stands together, replicas of several nodes do where there is room, and all others follow each other as
-/// they stand; nodes of which nothing is known keep the allocation's order. The failure is a sentence: too
-/// few nodes are left, or something cannot be kept together.
+/// The names of the nodes by their index in the plan, without excluded ones. Nodes with keep_together are
+/// placed together, replicas over several nodes too if there is room, and all others follow in order of
+/// location; nodes with unknown location keep the allocation's order. The failure is a sentence: too few
+/// nodes are left, or something cannot be kept together.
 std::expected<std::vector<std::string>, std::string> choose_nodes(const plan::Plan& plan,
                                                                   const Allocation& allocation,
                                                                   const std::set<std::string>& out,
                                                                   const Places& places = {});
 
-/// The nodes of the allocation on which node `node` of the plan may be in place of `host`, this one among
-/// them: of the same component and not `out`, and where others must be close to it, as close as it is.
+/// The nodes of the allocation on which node `node` of the plan can be in place of `host`, including `host`:
+/// of the same component, not in `out`, and, if others must be close to it, as close as `host`.
 std::vector<std::string> hosts_for(const plan::Plan& plan, const Allocation& allocation,
                                    const std::set<std::string>& out, const Places& places, std::uint32_t node,
                                    const std::string& host);

@@ -14,7 +14,7 @@
 namespace nlaunch::launch {
 namespace {
 
-/// A step takes a second; a large one, or one that waits for another, some more.
+/// A step takes a second; a large one, or one that waits for another step, somewhat longer.
 constexpr Duration kPatience = std::chrono::minutes(2);
 constexpr std::size_t kLongestAnswer = 64U << 20U;
 
@@ -86,7 +86,7 @@ Result<Answered> ask(const plan::Plan& plan, const Allocation& allocation,
   const auto words = text::trim(said->err);
   if (answered.places.size() < nodes.size())
     answered.trouble = fmt::format(
-        "{} of {} said where they stand: srun {}{}", answered.places.size(),
+        "{} of {} reported where they are: srun {}{}", answered.places.size(),
         text::count(nodes.size(), "node"),
         said->timed_out ? fmt::format("took longer than {}", format_duration(kPatience)) : said->status.str(),
         words.empty() ? "" : fmt::format(": {}", text::printable(words)));

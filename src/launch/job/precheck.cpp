@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 using std::chrono::seconds;
 
-/// Who cannot be asked in this time is not asked: sbatch has its own words for that.
+/// If Slurm does not answer in this time, the check is skipped: sbatch has its own messages.
 constexpr Duration kPatienceBeforeSubmit = std::chrono::seconds(10);
 
 std::string field(std::string_view line, std::string_view name) {
@@ -28,7 +28,7 @@ std::string field(std::string_view line, std::string_view name) {
   return "";
 }
 
-/// A job, or a component of one, or the job of a borrowed node: what is asked for by itself.
+/// A job, a component of one, or the job of a borrowed node: each is requested separately.
 struct Asked {
   const std::vector<plan::Directive>& directives;
   std::uint32_t nodes = 0;  ///< of the plan
@@ -74,31 +74,31 @@ Diagnostics judge_partition(const Asked& part, const Partition& partition) {
     return error;
   };
   if (partition.state == "INACTIVE" || partition.state == "DRAIN")
-    refuse(fmt::format("takes no jobs: its state is {}", partition.state));
-  // A qos may permit more than its partition does.
+    refuse(fmt::format("accepts no jobs: its state is {}", partition.state));
+  // A qos may allow more than its partition.
   if (find_directive(part, "qos") != nullptr) return errors;
   const auto nodes = part.nodes + part.spares;
   if (nodes > partition.max_nodes) {
-    refuse(fmt::format("gives a job at most {} (MaxNodes), and this one asks for {}",
+    refuse(fmt::format("allows at most {} per job (MaxNodes), but this one asks for {}",
                        text::count(partition.max_nodes, "node"), nodes_of_job(part)));
   } else if (nodes < partition.min_nodes) {
-    refuse(fmt::format("gives a job at least {} (MinNodes), and this one asks for {}",
+    refuse(fmt::format("requires at least {} per job (MinNodes), but this one asks for {}",
                        text::count(partition.min_nodes, "node"), nodes_of_job(part)));
   }
-  // Slurm may shorten a job that has a `time-min` to that.
+  // Slurm may shorten a job that has `time-min` to that time.
   const auto* shortest = find_directive(part, "time-min");
   const auto* time = shortest == nullptr ? find_directive(part, "time") : shortest;
   const auto most = parse_time_limit(partition.max_time);
   const auto wanted = time == nullptr ? std::nullopt : parse_time_limit(time->value);
   if (most && wanted && *wanted > *most) {
-    auto& error = refuse(fmt::format("lets a job run for at most {} (MaxTime), and this one asks for {}",
+    auto& error = refuse(fmt::format("lets a job run for at most {} (MaxTime), but this one asks for {}",
                                      partition.max_time, time->value));
     error.notes.insert(error.notes.begin(), origin_of(*time));
   }
   return errors;
 }
 
-/// A job may name several partitions, and starts in the first that can have it.
+/// A job can name several partitions, and starts in the first that can run it.
 void judge_partitions(const Asked& part, const std::vector<Partition>& known, Precheck& out) {
   // Another cluster's partitions are not known here.
   if (find_directive(part, "clusters") != nullptr || find_directive(part, "cluster") != nullptr) return;
@@ -130,12 +130,12 @@ bool is_known(std::string_view path) {
 /// A file that a role needs.
 struct Needed {
   std::string path;
-  bool program = true;   ///< else an image, which may be a folder
+  bool program = true;   ///< else an image, which can be a directory
   std::string asked_by;  ///< "wrapper: FILE:LINE:COLUMN"
 };
 
-/// Those whose paths are known: a name alone is looked up in the PATH of the node, and what is in a container
-/// is not this machine's.
+/// Only known paths: a bare name is looked up in the node's PATH, and files in a container are not on this
+/// machine.
 std::vector<Needed> files_of(const plan::Role& role) {
   std::vector<Needed> files;
   const auto add = [&](const std::string& name, bool program, const std::string& asked_by) {
@@ -168,7 +168,7 @@ void judge_file(const plan::Role& role, const Needed& needed, const LoginFacts& 
   const bool missing = kind == PathKind::missing;
   if (needed.program ? kind == PathKind::program : !missing) return;
   const bool in_venv = is_below(needed.path, role.venv);
-  // A venv that is missing is said by itself.
+  // A missing venv is reported separately.
   if (in_venv && kind_of(facts, role.venv) != PathKind::folder) return;
   if (in_venv || is_below(needed.path, role.workdir)) {
     wrong[{needed.program ? "launch.program" : "launch.image",
@@ -176,18 +176,18 @@ void judge_file(const plan::Role& role, const Needed& needed, const LoginFacts& 
                        needed.asked_by)}]
         .push_back(role.name);
   } else if (missing) {
-    notes.push_back(
-        fmt::format("{}: '{}' is not on this machine: is it on the nodes?", role.name, needed.path));
+    notes.push_back(fmt::format("{}: '{}' does not exist on this machine: check that it exists on the nodes",
+                                role.name, needed.path));
   }
 }
 
-/// What is wrong with the paths of one role, without its name; a note where only the nodes can tell.
+/// What is wrong with the paths of one role, without its name; a note if only the nodes can tell.
 void judge_paths(const plan::Role& role, const LoginFacts& facts, Wrong& wrong,
                  std::vector<std::string>& notes) {
   if (role.command.empty()) return;
   if (is_known(role.workdir) && kind_of(facts, role.workdir) != PathKind::folder) {
     const auto& origin = role.workdir_origin;
-    wrong[{"launch.workdir", fmt::format("the working folder '{}'{} does not exist", role.workdir,
+    wrong[{"launch.workdir", fmt::format("the working directory '{}'{} does not exist", role.workdir,
                                          origin.empty() ? "" : " (" + origin + ")")}]
         .push_back(role.name);
     return;
@@ -235,7 +235,7 @@ std::optional<seconds> parse_time_limit(std::string_view text) {
     if (!value || parts.size() == 3) return std::nullopt;
     parts.push_back(*value);
   }
-  // With days the first is hours; of three, too; else it is minutes.
+  // With days, or with three parts, the first is hours; else minutes.
   if (!with_days && parts.size() < 3) parts.insert(parts.begin(), 0);
   parts.resize(3);
   const seconds limit(((days * 24 + parts[0]) * 60 + parts[1]) * 60 + parts[2]);

@@ -13,7 +13,8 @@ Result<std::optional<Replica>> find_replica(const std::vector<std::string>& envi
   const auto index = text::whole_number<std::uint32_t>(rank);
   const auto all = text::whole_number<std::uint32_t>(count);
   if (!index || !all || *index >= *all) {
-    return failure("launch.replica", "BEAKER_REPLICA_RANK='{}' and BEAKER_REPLICA_COUNT='{}' are no replica",
+    return failure("launch.replica",
+                   "BEAKER_REPLICA_RANK='{}' and BEAKER_REPLICA_COUNT='{}' do not describe a replica",
                    text::printable(rank), text::printable(count));
   }
   Replica replica{*index, *all, variable("BEAKER_LEADER_REPLICA_HOSTNAME"), variable("BEAKER_NODE_HOSTNAME")};

@@ -6,7 +6,7 @@
 
 #include "base/diagnostic.h"
 
-/// The replica of a Beaker task that nlaunch was started in, as BEAKER_ variables say.
+/// The replica of a Beaker task in which nlaunch was started, according to BEAKER_ variables.
 namespace nlaunch::launch {
 
 struct Replica {
@@ -16,10 +16,10 @@ struct Replica {
   std::string host;    ///< of this one
 };
 
-/// Nothing outside of replicas. Variables that contradict each other are a failure.
+/// Empty outside a replica. Contradictory variables are a failure.
 Result<std::optional<Replica>> find_replica(const std::vector<std::string>& environment);
 
-/// True in any job of Beaker, with replicas or without.
+/// True in any Beaker job, with or without replicas.
 bool in_beaker_job(const std::vector<std::string>& environment);
 
 }  // namespace nlaunch::launch

@@ -15,13 +15,13 @@ namespace {
 
 constexpr Duration kPatienceWithSlurm = std::chrono::seconds(60);
 
-/// SBATCH_* would go before what the script says.
+/// SBATCH_* would override the script.
 std::vector<std::string> without_sbatch(std::vector<std::string> environment) {
   std::erase_if(environment, [](const std::string& entry) { return entry.starts_with("SBATCH_"); });
   return environment;
 }
 
-/// sbatch's words name a directive now by its name, now by its value.
+/// sbatch's message names a directive sometimes by its name, sometimes by its value.
 void name_culprits(const plan::Slurm& slurm, std::string_view said, Diagnostic& error) {
   std::vector<plan::Directive> all = slurm.directives;
   for (const auto& component : slurm.components) {
@@ -40,12 +40,12 @@ void name_culprits(const plan::Slurm& slurm, std::string_view said, Diagnostic& 
   }
 }
 
-/// The digits that a text begins with.
+/// The leading digits of a text.
 std::string_view leading_number(std::string_view text) {
   return text.substr(0, text.find_first_not_of("0123456789"));
 }
 
-/// The last number of the last line that has one.
+/// The last number in the last line that has one.
 std::string last_number(std::string_view said) {
   const auto end = said.find_last_of("0123456789");
   if (end == std::string_view::npos) return "";
@@ -54,7 +54,7 @@ std::string last_number(std::string_view said) {
   return std::string(said.substr(begin, end - begin + 1));
 }
 
-/// All lines that a command said, in one.
+/// All output lines of a command, joined into one.
 std::string in_one_line(std::string_view said) {
   std::vector<std::string> lines;
   for (const auto& line : text::split(said, '\n')) {
@@ -171,7 +171,7 @@ bool JobState::over() const {
 
 namespace {
 
-/// The value of " NAME=VALUE " in a line of scontrol; empty where it is not there.
+/// The value of " NAME=VALUE " in a line of scontrol; empty if it is not there.
 std::string field_of(std::string_view line, std::string_view name) {
   const auto key = fmt::format(" {}=", name);
   const auto at = line.find(key);
@@ -180,7 +180,7 @@ std::string field_of(std::string_view line, std::string_view name) {
   return std::string(line.substr(begin, line.find_first_of(" \n", begin) - begin));
 }
 
-/// A line for the job, or for each of its components.
+/// One line for the job, or for each of its components.
 auto show_job(const std::string& job_id, const std::vector<std::string>& environment) {
   sys::SpawnRequest request;
   request.argv = {"scontrol", "-o", "show", "job", job_id};
@@ -215,7 +215,7 @@ std::optional<JobState> parse_job_state(std::string_view line) {
   if (job.start == "Unknown") job.start.clear();
   job.nodes = field("NodeList");
   if (job.nodes == "(null)") job.nodes.clear();
-  // A path may have blanks; the field that comes after it has none.
+  // A path may contain blanks; the field after it does not.
   if (const auto at = line.find(" StdOut="); at != std::string_view::npos) {
     const auto rest = line.substr(at + 8);
     job.log = text::trim(rest.substr(0, std::min(rest.find(" Power="), rest.find('\n'))));

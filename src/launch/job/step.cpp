@@ -41,7 +41,7 @@ Result<Step> read_step(const std::filesystem::path& path) {
     from.at("nodes").get_to(step.nodes);
     return step;
   } catch (const json::exception& error) {
-    return failure("launch.step", "'{}' cannot be read: {}", path.string(), error.what());
+    return failure("launch.step", "cannot read '{}': {}", path.string(), error.what());
   }
 }
 

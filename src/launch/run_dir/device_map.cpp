@@ -59,7 +59,7 @@ ordered_json device_map(const plan::Plan& plan, const std::string& attempt) {
     try {
       add_node(plan, node, entries);
     } catch (const json::exception&) {
-      continue;  // of another version, or cut off by a full disk
+      continue;  // from another version, or truncated by a full disk
     }
   }
   for (auto& [process, entry] : entries) map.push_back(std::move(entry));

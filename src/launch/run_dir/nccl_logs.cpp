@@ -10,10 +10,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What was read is told when the communicators are made, at the top of the log; all ranks of a role read the
+// NCCL logs what it read when communicators are created, at the top of the log; all ranks of a role read the
 // same.
-constexpr std::size_t kRead = 1U << 20U;  // bytes of a file
-constexpr std::size_t kMostFiles = 16;    // of a role
+constexpr std::size_t kRead = 1U << 20U;  // bytes per file
+constexpr std::size_t kMostFiles = 16;    // per role
 
 std::string head_of(const fs::path& path) {
   const auto file = sys::open_regular_file(path, sys::Links::refused);

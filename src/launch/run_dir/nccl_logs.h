@@ -8,8 +8,8 @@
 
 namespace nlaunch::launch {
 
-/// Compares what NCCL's logs of an attempt (nccl/PROCESS.HOST.PID.log, as the overlay nccl-debug has them)
-/// say that it read with what each role's environment sets: role, differences. Empty without such logs.
+/// Compares what NCCL read according to its logs of an attempt (nccl/PROCESS.HOST.PID.log, from the overlay
+/// nccl-debug) with each role's environment: role → differences. Empty without such logs.
 std::map<std::string, std::vector<std::string>> compare_nccl_logs(const std::filesystem::path& attempt,
                                                                   const lint::LintInput& input);
 

@@ -20,7 +20,7 @@ using nlohmann::ordered_json;
 constexpr Duration kDeadlineOfGit = std::chrono::seconds(20);
 constexpr std::size_t kLargestDiff = 1U << 20U;
 
-/// The output of a program, or nothing when it cannot be had.
+/// The output of a program, or empty if it fails.
 std::optional<std::string> output_of(std::vector<std::string> argv, const std::string& folder) {
   sys::SpawnRequest request;
   request.argv = std::move(argv);
@@ -34,7 +34,7 @@ std::optional<std::string> output_of(std::vector<std::string> argv, const std::s
 std::optional<std::string> sha256(const std::string& path) {
   const auto said = output_of({"sha256sum", "--", path}, "/");
   if (!said) return std::nullopt;
-  const auto start = said->starts_with('\\') ? 1U : 0U;  // a name with odd characters is escaped
+  const auto start = said->starts_with('\\') ? 1U : 0U;  // a name with special characters is escaped
   return said->substr(start, said->find(' ') - start);
 }
 
@@ -51,7 +51,7 @@ ordered_json git_state(const std::string& folder) {
   return git;
 }
 
-/// Also for what looks like a secret: the experiment file with its value may be among the uncommitted
+/// Also masks what looks like a secret: the experiment file with its value may be among the uncommitted
 /// changes.
 Masker masker_for(const plan::Plan& plan, const plan::BoundNode& node) {
   auto masker = node.masker;

@@ -63,7 +63,7 @@ void keep_ray_logs(const fs::path& scratch, const fs::path& target, const Masker
     kept += text.size();
     std::error_code error;
     fs::create_directories((target / log.name).parent_path(), error);
-    // A disk that is full has been complained of where it mattered.
+    // A full disk has been reported where it mattered.
     (void)sys::write_file_atomically(target / log.name, text);
   }
 }

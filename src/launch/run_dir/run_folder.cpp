@@ -25,7 +25,7 @@ bool is_run(const fs::path& folder) {
   return fs::exists(folder / "plan.json", error);
 }
 
-/// The jobs of Slurm that it was submitted as, and those in which it went on.
+/// The Slurm jobs as which it was submitted, and those that continued it.
 json jobs_of(const fs::path& run) {
   constexpr std::uint64_t kLargest = 1U << 20U;
   const auto submitted =
@@ -33,7 +33,7 @@ json jobs_of(const fs::path& run) {
   return submitted.is_object() ? submitted.value("jobs", json::array()) : json::array();
 }
 
-/// Its job was submitted and has not begun.
+/// Its job was submitted and has not started.
 bool waits(const fs::path& run) {
   std::error_code error;
   return !jobs_of(run).empty() && !fs::exists(run / "events.jsonl", error);
@@ -52,8 +52,8 @@ std::unexpected<Diagnostics> not_found(const fs::path& runs, const std::string& 
   std::error_code error;
   const auto message =
       !fs::is_directory(runs, error)
-          ? fmt::format("no run '{}': there is no folder '{}'", run, where)
-          : fmt::format("no run '{}' in '{}': it is no path, id, job or name of a run there{}", run, where,
+          ? fmt::format("no run '{}': the directory '{}' does not exist", run, where)
+          : fmt::format("no run '{}' in '{}': it is not a path, id, job or name of a run there{}", run, where,
                         names.empty() ? "" : fmt::format(" (names: {})", text::join(names, ", ")));
   return std::unexpected(
       Diagnostics({Severity::error,
@@ -61,7 +61,7 @@ std::unexpected<Diagnostics> not_found(const fs::path& runs, const std::string& 
                    message,
                    {},
                    {},
-                   "give the run's path, or --runs-dir with the folder that it was made in"}));
+                   "give the run's path, or the directory that contains it with --runs-dir"}));
 }
 
 }  // namespace
@@ -80,7 +80,8 @@ Result<RunPaths> make_run_folder(const fs::path& runs, const std::string& name, 
   RunPaths paths{id, fs::absolute(runs / name / id), {}};
   std::error_code error;
   fs::create_directories(paths.folder.parent_path(), error);
-  // A pid is one of a container, and of a machine: who shares the folder may have the same in this second.
+  // Pids are unique only within a container and a machine: another one that shares the directory may have the
+  // same in this second.
   for (unsigned number = 2; !error; ++number) {
     if (::mkdir(paths.folder.c_str(), 0700) == 0) return paths;
     if (errno != EEXIST || number > kTries) error.assign(errno, std::generic_category());
@@ -91,7 +92,7 @@ Result<RunPaths> make_run_folder(const fs::path& runs, const std::string& name, 
   Diagnostics diagnostics;
   diagnostics
       .error("file.folder", {},
-             fmt::format("cannot make the folder '{}': {}", paths.folder.string(), error.message()))
+             fmt::format("cannot create the directory '{}': {}", paths.folder.string(), error.message()))
       .hint = "--runs-dir DIR puts run directories elsewhere";
   return std::unexpected(std::move(diagnostics));
 }
@@ -119,7 +120,8 @@ unsigned next_attempt(const RunPaths& paths) {
 
 Result<void> make_attempt_folder(RunPaths& paths, unsigned attempt) {
   paths.attempt = paths.folder / fmt::format("attempt-{}", attempt);
-  for (const auto& folder : {paths.attempt, paths.attempt / "logs", paths.attempt / "nccl"}) {
+  for (const auto& folder :
+       {paths.attempt, paths.attempt / "logs", paths.attempt / "log-times", paths.attempt / "nccl"}) {
     if (const auto made = sys::make_private_folder(folder); !made) return std::unexpected(made.error());
   }
   return {};

@@ -10,16 +10,16 @@
 namespace nlaunch::lint {
 namespace {
 
-/// A server that takes a share of its GPUs' memory at its start.
+/// A server that reserves a share of its GPUs' memory at startup.
 struct Server {
   std::string_view name;
   std::string_view option;
-  std::string_view unless_told;  ///< how much it takes without the option
+  std::string_view unless_told;  ///< how much it reserves without the option
 };
 constexpr Server kVllm{"vLLM", "--gpu-memory-utilization", "0.9 of it"};
 constexpr Server kSglang{"SGLang", "--mem-fraction-static", "most of it"};
 
-/// The words of a command, those in texts for a shell too: [bash, -c, "vllm serve ..."].
+/// The words of a command, including those in texts for a shell: [bash, -c, "vllm serve ..."].
 std::vector<std::string> words_of(const std::vector<std::string>& command) {
   auto text = text::join(command, " ");
   std::ranges::replace(text, '\n', ' ');
@@ -68,23 +68,22 @@ void check_gpu_memory(const LintInput& input, Report& report) {
             ? fmt::format("{} \"${{self.gpu_memory}}\"", server->option)
             : fmt::format("gpu_memory: 0.45 in the role, and {} \"${{self.gpu_memory}}\"", server->option);
     if (!said) {
-      report.warning(
-          environment.command_span,
-          {fmt::format("{} shares its GPUs with {}, and is not told how much of their memory it may use",
-                       server->name, environment.shares_gpus_with),
-           fmt::format("it takes {}: the other one, or {} itself, runs out of memory", server->unless_told,
-                       server->name),
-           wanted, ""});
+      report.warning(environment.command_span,
+                     {fmt::format("{} shares its GPUs with {}, but has no limit on the memory it uses",
+                                  server->name, environment.shares_gpus_with),
+                      fmt::format("it uses {}: the other role, or {} itself, runs out of memory",
+                                  server->unless_told, server->name),
+                      wanted, ""});
       continue;
     }
     const auto share = parse_fraction(*said);
     if (share && environment.gpu_memory && *share > *environment.gpu_memory) {
       report.warning(
           environment.command_span,
-          {fmt::format("{} {}, and the role's gpu_memory is {:g}", server->option, *said,
+          {fmt::format("{} {}, but the role's gpu_memory is {:g}", server->option, *said,
                        *environment.gpu_memory),
-           fmt::format("the plan counts on less than it takes: with {} on the same GPUs they may run out "
-                       "of memory",
+           fmt::format("the plan assumes less than it uses: with {} on the same GPUs, they can run out of "
+                       "memory",
                        environment.shares_gpus_with),
            wanted, ""});
     }
@@ -94,10 +93,10 @@ void check_gpu_memory(const LintInput& input, Report& report) {
 const Registered<Rule> gpu_memory_rule{{
     .order = 295,
     .name = "gpu-memory",
-    .title = "an engine on another role's GPUs that takes more of their memory than its share",
-    .explain = "vLLM and SGLang take their share of the memory when they start, and most of it unless they "
-               "are told. "
-               "Where another role is on the same GPUs, whoever comes second runs out of memory.",
+    .title = "an engine on shared GPUs that uses more than its share of their memory",
+    .explain = "vLLM and SGLang reserve their share of GPU memory at startup, and most of it by default. If "
+               "another "
+               "role is on the same GPUs, the one that starts second runs out of memory.",
     .source = "vLLM: vllm/config/cache.py (gpu_memory_utilization); SGLang: sglang/srt/server_args.py "
               "(mem_fraction_static)",
     .check = check_gpu_memory,

@@ -11,7 +11,7 @@
 namespace nlaunch::lint {
 namespace {
 
-/// Where Google's plugin is in use, LL128 is what its own profile sets.
+/// With Google's plugin, its own profile sets LL128.
 bool has_fastrak(const Environment& environment) {
   return environment.find("NCCL_TUNER_CONFIG_PATH") != nullptr ||
          environment.find("NCCL_FASTRAK_CTRL_DEV") != nullptr ||
@@ -37,9 +37,9 @@ void check_forced_ll128(const LintInput& input, Report& report) {
                const bool proven = input.gpu == "GH200" || input.nics == "cxi";
                Report::Saying saying{
                    fmt::format("NCCL_PROTO={} forces LL128", value),
-                   "a named protocol skips NCCL's own check of whether the path keeps 128 bytes together; "
-                   "where it does not, sums are wrong in silence (seen on GH200 with Slingshot)",
-                   "leave it out; NCCL_PROTO=^LL128 where corruption is feared", ""};
+                   "a named protocol skips NCCL's check that the path keeps 128 bytes together; if it does "
+                   "not, sums are silently wrong (seen on GH200 with Slingshot)",
+                   "leave it out, or use NCCL_PROTO=^LL128 if you suspect corruption", ""};
                if (proven) {
                  report.error(setting.span, std::move(saying));
                } else {
@@ -52,8 +52,8 @@ const Registered<Rule> forced_ll128_rule{{
     .order = 130,
     .name = "forced-ll128",
     .title = "NCCL_PROTO names LL128",
-    .explain = "LL128 needs links that keep 128 bytes together. NCCL knows where that holds, and does not "
-               "look when the protocol is named.",
+    .explain = "LL128 needs links that keep 128 bytes together. NCCL knows where that holds, but does not "
+               "check when the protocol is named.",
     .source = "NCCL src/graph/tuning.cc; NVIDIA/nccl#2001",
     .check = check_forced_ll128,
 }};
@@ -66,7 +66,7 @@ void check_forced_ll(const LintInput& input, Report& report) {
                    setting.span,
                    {fmt::format("NCCL_PROTO={} forces LL for messages of every size", value),
                     "LL sends a flag with every eight bytes: at most half the bandwidth for large messages",
-                    "leave it out: NCCL takes LL for small messages by itself", ""});
+                    "leave it out: NCCL already uses LL for small messages", ""});
              });
 }
 
@@ -74,13 +74,13 @@ const Registered<Rule> forced_ll_rule{{
     .order = 140,
     .name = "forced-ll",
     .title = "NCCL_PROTO=LL",
-    .explain = "LL is for small messages: half of what it sends are flags. Forced, it is used for gradients "
-               "of gigabytes as well.",
+    .explain = "LL is for small messages: half of what it sends is flags. If forced, it is also used for "
+               "gigabytes of gradients.",
     .source = "NCCL src/graph/tuning.cc; measured: docs/measurements.md",
     .check = check_forced_ll,
 }};
 
-/// Plugins that have only this protocol, and whose guides ask for it.
+/// Plugins that have only this protocol, and whose guides require it.
 bool is_of_tcpx(const Environment& environment) {
   return std::ranges::any_of(environment.settings, [](const Setting& setting) {
     return setting.name.starts_with("NCCL_GPUDIRECTTCPX_");
@@ -95,14 +95,14 @@ void check_forced_simple(const LintInput& input, Report& report) {
                if (!forces(value, "Simple") || forces(value, "LL") || forces(value, "LL128") ||
                    is_of_tcpx(environment) || has_fastrak(environment))
                  return;
-               report.note(
-                   setting.span,
-                   {fmt::format("NCCL_PROTO={} forces Simple for messages of every size", value),
-                    "small messages wait longer than with LL or LL128, which NCCL chooses for "
-                    "them where the network has them",
-                    input.nics == "efa" ? "leave it out: aws-ofi-nccl itself says which protocols EFA has"
-                                        : "leave it out: NCCL takes Simple for large messages by itself",
-                    ""});
+               report.note(setting.span,
+                           {fmt::format("NCCL_PROTO={} forces Simple for messages of every size", value),
+                            "small messages have a higher latency than with LL or LL128, which NCCL "
+                            "chooses for them if the network supports them",
+                            input.nics == "efa"
+                                ? "leave it out: aws-ofi-nccl itself selects the protocols that EFA supports"
+                                : "leave it out: NCCL already uses Simple for large messages",
+                            ""});
              });
 }
 
@@ -111,9 +111,9 @@ const Registered<Rule> forced_simple_rule{{
     .name = "forced-simple",
     .title = "NCCL_PROTO=Simple",
     .explain =
-        "Simple is for large messages. Forced, it is used for small ones as well, which then wait for whole "
-        "chunks. Older releases of aws-ofi-nccl needed it; newer ones set it themselves where it is needed. "
-        "Not told for plugins whose guides ask for it.",
+        "Simple is for large messages. If forced, it is also used for small ones, which then wait for whole "
+        "chunks. Older releases of aws-ofi-nccl needed it; newer ones set it themselves where needed. Not "
+        "reported for plugins whose guides require it.",
     .source = "NCCL src/graph/tuning.cc; aws-ofi-nccl src/nccl_ofi_net.c",
     .check = check_forced_simple,
 }};
@@ -135,9 +135,9 @@ void check_ll128_guard(const LintInput& input, Report& report) {
         place == nullptr ? whole : place->span,
         {fmt::format("GH200 with Slingshot, NCCL {}, and nothing that keeps LL128 off the network",
                      release == nullptr ? "2.27.3 or newer" : release->str()),
-         "from 2.27.3 on NCCL uses LL128 across the link between Grace and Hopper: all-reduces with wrong "
+         "from 2.27.3 NCCL uses LL128 across the link between Grace and Hopper: all-reduces return wrong "
          "numbers "
-         "and no error",
+         "without an error",
          "NCCL_PROTO=^LL128 (or NCCL_LL128_C2C=0, or FI_CXI_RDZV_THRESHOLD=0 with FI_CXI_RDZV_GET_MIN=0)",
          ""});
   }
@@ -148,13 +148,13 @@ const Registered<Rule> ll128_guard_rule{{
     .name = "ll128-guard",
     .title = "GH200 with Slingshot, and nothing that keeps LL128 off the network",
     .explain =
-        "From 2.27.3 on NCCL allows LL128 over the link between Grace and Hopper, and so over Slingshot, "
-        "where data arrive damaged: wrong sums, at full speed, without an error. Open at 2.30.7.",
+        "From 2.27.3 NCCL allows LL128 over the link between Grace and Hopper, and so over Slingshot, "
+        "where data arrives corrupted: wrong sums, at full speed, without an error. Not fixed as of 2.30.7.",
     .source = "NVIDIA/nccl#2001; shs-ccl-docs pull request 21",
     .check = check_ll128_guard,
 }};
 
-/// The environments of a group by something that they should have in common.
+/// The environments of a group, keyed by something that they should have in common.
 template <class Of>
 std::map<std::string, std::vector<std::string>> sorted_by(const LintInput& input,
                                                           const std::vector<std::size_t>& members,
@@ -190,9 +190,9 @@ void check_cumem_differs(const LintInput& input, Report& report) {
     });
     if (by.size() < 2) continue;
     report.error(place->span, {fmt::format("NCCL_CUMEM_ENABLE differs within {}: {}", group, shown(by)),
-                               "the ranks of one communicator have to agree about how memory is shared, or "
-                               "setting it up fails or hangs",
-                               "one value in all of them, or none", ""});
+                               "the ranks of a communicator must agree on how memory is shared, or its "
+                               "setup fails or hangs",
+                               "use the same value in all of them, or leave it out", ""});
   }
 }
 
@@ -218,9 +218,10 @@ void check_release_differs(const LintInput& input, Report& report) {
     for (const auto index : members) {
       if (input.environments[index].preload_span) place = input.environments[index].preload_span;
     }
-    report.error(place, {fmt::format("{} has several releases of NCCL: {}", group, shown(by)),
-                         "NCCL refuses a communicator of two versions (\"Mismatched NCCL version detected\")",
-                         "one release in all: preload the same library, or install the same wheel", ""});
+    report.error(place,
+                 {fmt::format("{} has several releases of NCCL: {}", group, shown(by)),
+                  "NCCL refuses a communicator of two versions (\"Mismatched NCCL version detected\")",
+                  "use one release everywhere: preload the same library, or install the same wheel", ""});
   }
 }
 
@@ -228,7 +229,8 @@ const Registered<Rule> release_differs_rule{{
     .order = 260,
     .name = "release-differs",
     .title = "several releases of NCCL in one group",
-    .explain = "A communicator of two versions is refused since 2.23.4, and undefined before.",
+    .explain =
+        "NCCL rejects a communicator with two versions since 2.23.4; before, its behavior was undefined.",
     .source = "NCCL src/init.cc",
     .check = check_release_differs,
 }};

@@ -15,7 +15,7 @@ std::string folder_of(const std::string& path) {
   return slash == std::string::npos ? "" : path.substr(0, std::max<std::size_t>(1, slash));
 }
 
-/// Some command of the script makes folders, and names this one.
+/// True if a command of the script creates directories and names this one.
 bool is_made(const LintInput& input, const std::string& folder) {
   if (!input.script) return false;
   return std::ranges::any_of(input.script->commands, [&](const ScriptCommand& command) {
@@ -33,18 +33,18 @@ void check_debug_folder(const LintInput& input, Report& report) {
                  return;
                if (!input.folder_exists || input.folder_exists(folder) || is_made(input, folder)) return;
                report.warning(setting.span,
-                              {fmt::format("the folder {} of NCCL_DEBUG_FILE is not there", folder),
-                               "NCCL does not make it, and writes to standard output without a word",
-                               fmt::format("mkdir -p {}, before the programs start", folder), ""});
+                              {fmt::format("the directory {} of NCCL_DEBUG_FILE does not exist", folder),
+                               "NCCL does not create it and silently writes to standard output instead",
+                               fmt::format("run `mkdir -p {}` before the programs start", folder), ""});
              });
 }
 
 const Registered<Rule> debug_folder_rule{{
     .order = 300,
     .name = "debug-folder",
-    .title = "NCCL_DEBUG_FILE in a folder that is not there",
-    .explain =
-        "NCCL opens the file and does not make folders. Where it cannot, it writes to standard output.",
+    .title = "NCCL_DEBUG_FILE in a directory that does not exist",
+    .explain = "NCCL opens the file but does not create directories. If the file cannot be opened, NCCL "
+               "writes to standard output.",
     .source = "NCCL src/debug.cc",
     .check = check_debug_folder,
 }};
@@ -60,11 +60,12 @@ void check_shared_cache(const LintInput& input, Report& report) {
     if (system.empty()) return;
     report.warning(
         setting.span,
-        {fmt::format("{} is on a file system that nodes share ({})", setting.name, system),
+        {fmt::format("{} is on a shared file system ({})", setting.name, system),
          setting.name == "RAY_TMPDIR" ? "Ray's sockets do not work there"
-                                      : "processes of several nodes see each other's files half written",
-         fmt::format("a folder of the node's own disk: /tmp/$USER-$SLURM_JOB_ID (nlaunch: ${{node.{}}})",
-                     setting.name == "RAY_TMPDIR" ? "scratch" : "cache"),
+                                      : "processes on different nodes see each other's half-written files",
+         fmt::format(
+             "use a directory on the node's local disk: /tmp/$USER-$SLURM_JOB_ID (nlaunch: ${{node.{}}})",
+             setting.name == "RAY_TMPDIR" ? "scratch" : "cache"),
          ""});
   });
 }
@@ -72,9 +73,9 @@ void check_shared_cache(const LintInput& input, Report& report) {
 const Registered<Rule> shared_cache_rule{{
     .order = 310,
     .name = "shared-cache",
-    .title = "a cache or a socket folder on a network file system",
-    .explain = "Triton, Inductor and CUDA write their caches as if they were alone; Ray's sockets do not "
-               "work on a network file system.",
+    .title = "a cache or socket directory on a network file system",
+    .explain = "Triton, Inductor and CUDA write their caches without regard to other nodes; Ray's sockets "
+               "do not work on a network file system.",
     .source = "triton-lang/triton issues; Ray docs, --temp-dir",
     .check = check_shared_cache,
 }};
@@ -87,14 +88,14 @@ void check_nccl_conf(const LintInput& input, Report& report) {
       if (setting == nullptr) {
         report.warning(
             conf.span,
-            {fmt::format("{} sets {}, which nobody here asked for", conf.span.file->name, conf.name),
-             "NCCL puts every line of this file into the environment of each process that uses it",
-             "set it yourself where it is wanted: the environment wins over the file", ""});
+            {fmt::format("{} sets {}, which nothing here asks for", conf.span.file->name, conf.name),
+             "NCCL loads every line of this file into the environment of each process that uses it",
+             "set it explicitly where you want it: the environment takes precedence over the file", ""});
       } else if (setting->unset) {
         report.warning(setting->span,
-                       {fmt::format("{} is unset here, and {} sets it again", conf.name, conf.span.where()),
-                        "NCCL reads its file in the process itself",
-                        fmt::format("set {} to the value that is wanted", conf.name), ""});
+                       {fmt::format("{} is unset here, but {} sets it again", conf.name, conf.span.where()),
+                        "NCCL reads its configuration file inside the process",
+                        fmt::format("set {} to the value you want", conf.name), ""});
       }
     }
   }
@@ -103,9 +104,9 @@ void check_nccl_conf(const LintInput& input, Report& report) {
 const Registered<Rule> nccl_conf_rule{{
     .order = 320,
     .name = "nccl-conf",
-    .title = "an nccl.conf that changes what the profile says",
-    .explain = "NCCL reads /etc/nccl.conf and ~/.nccl.conf (or $NCCL_CONF_FILE) into the environment of the "
-               "process: any name, also of other libraries.",
+    .title = "an nccl.conf that overrides the profile",
+    .explain = "NCCL loads /etc/nccl.conf and ~/.nccl.conf (or $NCCL_CONF_FILE) into the environment of the "
+               "process: any variable, including those of other libraries.",
     .source = "NCCL src/misc/param.cc",
     .check = check_nccl_conf,
 }};

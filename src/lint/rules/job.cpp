@@ -10,7 +10,7 @@
 #include "lint/script_input.h"
 #include "shell/allocation.h"
 
-/// What a job asks for, and what it does with it.
+/// What a job requests, and how it uses it.
 namespace nlaunch::lint {
 namespace {
 
@@ -28,10 +28,10 @@ void check_output_overwritten(const LintInput& input, Report& report) {
     if (path.empty() || path == "/dev/null" || names_any(path, {"%j", "%J", "%A", "%N", "%n", "%t", "$"}))
       continue;
     report.note(option.span,
-                {fmt::format("the next job writes over {}", text::printable(path)),
-                 "its name has nothing of the job's: the log of a run that failed is gone when the script is "
-                 "submitted again, and two jobs at once mix theirs",
-                 "%j in the name: %x-%j.out", ""});
+                {fmt::format("the next job overwrites {}", text::printable(path)),
+                 "its name does not contain the job id: submitting the script again erases the log of a "
+                 "failed run, and two concurrent jobs mix their logs",
+                 "use %j in the name: %x-%j.out", ""});
     return;
   }
 }
@@ -39,10 +39,10 @@ void check_output_overwritten(const LintInput& input, Report& report) {
 const Registered<Rule> output_overwritten_rule{{
     .order = 427,
     .name = "output-overwritten",
-    .title = "a log that the next job writes over",
+    .title = "a log that the next job overwrites",
     .explain =
-        "Slurm empties the file of --output when a job starts (--open-mode=truncate is the default of most "
-        "sites). %j is the job's number, %x its name.",
+        "Slurm truncates the file of --output when a job starts (--open-mode=truncate is the default at "
+        "most sites). %j is the job id, %x its name.",
     .source = "sbatch(1), filename pattern, --open-mode",
     .check = check_output_overwritten,
 }};
@@ -50,18 +50,17 @@ const Registered<Rule> output_overwritten_rule{{
 void check_requeue_truncates(const LintInput& input, Report& report) {
   const auto* requeue = find_option(input.batch, "--requeue");
   if (!input.script || requeue == nullptr || find_option(input.batch, "--open-mode") != nullptr) return;
-  report.note(requeue->span,
-              {"a job that Slurm requeues begins its log anew",
-               "the number stays the same, and so does the file: what was written before is gone",
-               "#SBATCH --open-mode=append", ""});
+  report.note(requeue->span, {"a job that Slurm requeues overwrites its log",
+                              "the job id stays the same, and so does the file: earlier output is lost",
+                              "#SBATCH --open-mode=append", ""});
 }
 
 const Registered<Rule> requeue_truncates_rule{{
     .order = 428,
     .name = "requeue-truncates",
-    .title = "a requeued job that empties its own log",
+    .title = "a requeued job that truncates its own log",
     .explain =
-        "A requeued job keeps its number. Without --open-mode=append its log holds the last attempt alone.",
+        "A requeued job keeps its id. Without --open-mode=append, its log contains only the last attempt.",
     .source = "sbatch(1), --open-mode",
     .check = check_requeue_truncates,
 }};
@@ -69,15 +68,15 @@ const Registered<Rule> requeue_truncates_rule{{
 void check_mail(const LintInput& input, Report& report) {
   const auto* user = find_option(input.batch, "--mail-user");
   if (user == nullptr || find_option(input.batch, "--mail-type") != nullptr) return;
-  report.note(user->span, {"no mail is sent: nothing says when", "--mail-user alone names who would get it",
-                           "#SBATCH --mail-type=END,FAIL", ""});
+  report.note(user->span, {"no mail is sent: --mail-type is missing",
+                           "--mail-user alone only names the recipient", "#SBATCH --mail-type=END,FAIL", ""});
 }
 
 const Registered<Rule> mail_rule{{
     .order = 429,
     .name = "mail",
-    .title = "somebody to write to, and no occasion",
-    .explain = "--mail-type says on which events Slurm writes. Without it there are none.",
+    .title = "--mail-user without --mail-type",
+    .explain = "--mail-type selects the events on which Slurm sends mail. Without it, Slurm sends none.",
     .source = "sbatch(1), --mail-type",
     .check = check_mail,
 }};
@@ -92,16 +91,16 @@ void check_nodelist(const LintInput& input, Report& report) {
   const auto named = text::split(hosts, ',').size();
   if (named <= *count) return;
   report.error(list->span,
-               {fmt::format("the job has {}, and {} hosts are named", text::count(*count, "node"), named),
-                "--nodelist names hosts that the job has to have, not those that it may have",
-                "leave it out, or --nodes as many; --exclude names those to stay off", ""});
+               {fmt::format("the job has {}, but {} hosts are named", text::count(*count, "node"), named),
+                "--nodelist names hosts that the job must get, not hosts that it can choose from",
+                "leave it out, or set --nodes to match; use --exclude for hosts to avoid", ""});
 }
 
 const Registered<Rule> nodelist_rule{{
     .order = 431,
     .name = "nodelist",
-    .title = "more hosts named than nodes asked for",
-    .explain = "All hosts of --nodelist are of the job. Slurm takes a longer list for a contradiction.",
+    .title = "more hosts named than nodes requested",
+    .explain = "All hosts of --nodelist are part of the job. Slurm treats a longer list as a contradiction.",
     .source = "sbatch(1), --nodelist",
     .check = check_nodelist,
 }};
@@ -120,19 +119,18 @@ void check_one_cpu(const LintInput& input, Report& report) {
   for (const auto* name : {"--gpus-per-node", "--gpus", "--gpus-per-task"})
     if (gpus == nullptr) gpus = find_option(input.batch, name);
   if (!works || by_step || gpus == nullptr) return;
-  report.note(
-      gpus->span,
-      {"GPUs are asked for, and no CPUs",
-       "where the site sets none for a GPU (DefCpuPerGPU), each task has one CPU: its workers that load "
-       "data share it",
-       "#SBATCH --cpus-per-task=N, or --cpus-per-gpu=N", ""});
+  report.note(gpus->span,
+              {"GPUs are requested, but no CPUs",
+               "if the site sets no default per GPU (DefCpuPerGPU), each task gets one CPU, which its data "
+               "loader workers share",
+               "#SBATCH --cpus-per-task=N, or --cpus-per-gpu=N", ""});
 }
 
 const Registered<Rule> one_cpu_rule{{
     .order = 432,
     .name = "one-cpu",
-    .title = "a job that asks for GPUs and no CPUs",
-    .explain = "Slurm gives a task one CPU where nothing else is said. Sites may set a number for each GPU.",
+    .title = "a job that requests GPUs but no CPUs",
+    .explain = "By default Slurm gives a task one CPU. Sites can set a default per GPU.",
     .source = "sbatch(1), --cpus-per-task; slurm.conf(5), DefCpuPerGPU",
     .check = check_one_cpu,
 }};
@@ -155,17 +153,18 @@ void check_tasks_without_step(const LintInput& input, Report& report) {
   }
   if (first == nullptr) return;
   report.warning(tasks->span,
-                 {fmt::format("{} are asked for, and nothing starts them", text::count(*wanted, "task")),
-                  fmt::format("without srun {} runs once, in the batch script, and finds no rank",
+                 {fmt::format("{} are requested, but nothing starts them", text::count(*wanted, "task")),
+                  fmt::format("without srun, {} runs once, in the batch script, and has no rank",
                               first->words[0].substr(first->words[0].rfind('/') + 1)),
-                  "srun in front of it", ""});
+                  "put srun in front of it", ""});
 }
 
 const Registered<Rule> tasks_without_step_rule{{
     .order = 433,
     .name = "tasks-without-step",
     .title = "tasks that nothing starts",
-    .explain = "--ntasks says how many tasks a step has. The batch script is none of them: srun starts them.",
+    .explain =
+        "--ntasks sets the number of tasks of a step. The batch script is not one of them: srun starts them.",
     .source = "sbatch(1), --ntasks",
     .check = check_tasks_without_step,
 }};
@@ -182,11 +181,11 @@ void check_threads(const LintInput& input, Report& report) {
     const auto cpus = job.cpus_per_task * (program.step ? tasks : job.tasks_per_node);
     constexpr std::uint32_t kThreadsOfACore = 2;
     if (!threads || *threads * processes * tasks <= cpus * kThreadsOfACore - 1) return;
-    report.note(place_of(input, program, "OMP_NUM_THREADS"),
-                {fmt::format("{} of {} each, on {}", text::count(processes * tasks, "process"),
-                             text::count(*threads, "thread"), text::count(cpus, "CPU")),
-                 "they take the CPUs from each other",
-                 "OMP_NUM_THREADS=$((SLURM_CPUS_PER_TASK / processes of a node))", ""});
+    report.note(
+        place_of(input, program, "OMP_NUM_THREADS"),
+        {fmt::format("{} with {} each, on {}", text::count(processes * tasks, "process"),
+                     text::count(*threads, "thread"), text::count(cpus, "CPU")),
+         "they compete for the CPUs", "OMP_NUM_THREADS=$((SLURM_CPUS_PER_TASK / processes per node))", ""});
   });
 }
 
@@ -194,7 +193,7 @@ const Registered<Rule> threads_rule{{
     .order = 434,
     .name = "threads",
     .title = "more threads than CPUs",
-    .explain = "OMP_NUM_THREADS is that of each process: a launcher starts one for each GPU.",
+    .explain = "OMP_NUM_THREADS applies to each process, and a launcher starts one process per GPU.",
     .source = "OpenMP, OMP_NUM_THREADS; torch/distributed/run.py",
     .check = check_threads,
 }};

@@ -14,7 +14,7 @@
 #include "shell/allocation.h"
 #include "shell/words.h"
 
-/// How a script's programs are started: on which nodes, with which GPUs, and where they meet.
+/// How a script's programs are started: on which nodes, with which GPUs, and with which rendezvous.
 namespace nlaunch::lint {
 namespace {
 
@@ -50,7 +50,7 @@ void check_rendezvous(const LintInput& input, Report& report) {
     const auto launcher = launcher_of(program);
     const bool by_option = launcher && launcher->address;
     const auto address = address_of(program);
-    // What runs without a launcher may meet nobody.
+    // Without a launcher, there may be no rendezvous.
     const auto tell = [&](const SourceSpan& where, Report::Saying saying) {
       launcher ? report.error(where, std::move(saying)) : report.warning(where, std::move(saying));
     };
@@ -58,20 +58,21 @@ void check_rendezvous(const LintInput& input, Report& report) {
     constexpr const char* kInstead =
         "MASTER_ADDR=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n1)";
     if (is_loopback(address))
-      return tell(span, {fmt::format("the nodes are to meet at {}, which is each node's own", address),
-                         "each node waits for the others at itself, until its time is over", kInstead, ""});
+      return tell(
+          span, {fmt::format("the rendezvous address is {}, which is a different host on each node", address),
+                 "each node waits for the others on itself until the time limit", kInstead, ""});
     if (address == "rec-login")
-      return tell(span, {"the nodes are to meet at the host on which the job was submitted",
-                         "SLURM_SUBMIT_HOST is a login node: nobody listens there", kInstead, ""});
+      return tell(span, {"the rendezvous address is the host from which the job was submitted",
+                         "SLURM_SUBMIT_HOST is a login node: no rank listens there", kInstead, ""});
     const auto lower = text::lower(address);
     if (lower.starts_with("xxx") || lower.starts_with('<') || lower.find("your") != std::string::npos)
-      return tell(
-          span, {fmt::format("{} stands for an address that nobody has filled in", text::printable(address)),
-                 "no host has that name", kInstead, ""});
+      return tell(span, {fmt::format("{} is a placeholder for an address that was never filled in",
+                                     text::printable(address)),
+                         "no host has that name", kInstead, ""});
     if (address.find('[') != std::string::npos || address.find(',') != std::string::npos)
-      return tell(span, {"the nodes are to meet at a list of hosts",
-                         "SLURM_JOB_NODELIST is a list as Slurm writes it (node[1-4]), and no host's name",
-                         kInstead, ""});
+      return tell(span,
+                  {"the rendezvous address is a list of hosts",
+                   "SLURM_JOB_NODELIST is a compressed host list (node[1-4]), not a hostname", kInstead, ""});
     const auto differ = [&](const auto& value) {
       return std::ranges::any_of(tasks, [&](const Program* task) {
         return task->node != program.node && value(*task) != value(program);
@@ -79,23 +80,22 @@ void check_rendezvous(const LintInput& input, Report& report) {
     };
     if (differ(address_of))
       return tell(span,
-                  {"each node looks up the address at which all are to meet, and finds its own",
-                   "what is evaluated within the step (hostname) is another on each node", kInstead, ""});
+                  {"each node determines the rendezvous address itself, and finds its own",
+                   "an expression evaluated inside the step (hostname) differs on each node", kInstead, ""});
     if (differ(port_of))
       tell(by_option && launcher->port ? program.span : place_of(input, program, "MASTER_PORT"),
-           {"each node chooses the port at which all are to meet by itself",
-            "what is evaluated within the step ($RANDOM, shuf, a free port) is another on each node",
-            "choose it in the batch script, above srun, and export it", ""});
+           {"each node chooses the rendezvous port itself",
+            "an expression evaluated inside the step ($RANDOM, shuf, a free port) differs on each node",
+            "choose it in the batch script, before srun, and export it", ""});
   });
 }
 
 const Registered<Rule> rendezvous_rule{{
     .order = 440,
     .name = "rendezvous",
-    .title = "nodes that cannot meet",
-    .explain =
-        "All ranks have to name one address and one port, which the first node has. localhost, a login "
-        "node, a list of hosts, or what each node finds out for itself is none.",
+    .title = "nodes that cannot rendezvous",
+    .explain = "All ranks must use the same address and port, on the first node. localhost, a login node, a "
+               "list of hosts, or a value that each node determines itself does not work.",
     .source = "torch.distributed, Environment variable initialization; sbatch(1), SLURM_SUBMIT_HOST",
     .check = check_rendezvous,
 }};
@@ -113,14 +113,14 @@ void check_node_rank(const LintInput& input, Report& report) {
     });
     const bool several =
         std::ranges::any_of(tasks, [&](const Program* task) { return task->node != program.node; });
-    // Written in the batch shell it is known by the rule of that.
+    // If it is expanded in the batch shell, another rule reports it.
     if (!same || !several || program.span.source_line().find("SLURM_") != std::string::npos) return;
     const bool torch = launcher->name == "torchrun";
     report.error(
         program.span,
         {launcher->rank.empty()
-             ? fmt::format("no node is told which one it is: {} takes each for the first", launcher->name)
-             : fmt::format("all nodes have the rank {}", text::printable(launcher->rank)),
+             ? fmt::format("no node is told its rank: {} treats each one as the first", launcher->name)
+             : fmt::format("all nodes have rank {}", text::printable(launcher->rank)),
          "each waits for the others as the first node, and none joins",
          torch ? "srun bash -c 'torchrun --node_rank=$SLURM_NODEID …', or --rdzv_backend=c10d"
                : "srun bash -c 'accelerate launch --machine_rank=$SLURM_NODEID …'",
@@ -133,14 +133,14 @@ const Registered<Rule> node_rank_rule{{
     .name = "node-rank",
     .title = "nodes that have the same rank",
     .explain =
-        "With a static rendezvous each node is told its number. SLURM_NODEID is another in each task, and "
-        "is to be expanded there: within bash -c '…', not by the batch shell.",
+        "With a static rendezvous, each node must be given its number. SLURM_NODEID differs in each task "
+        "and must be expanded there: inside bash -c '…', not by the batch shell.",
     .source = "torch/distributed/run.py, --node-rank; accelerate launch, --machine_rank",
     .check = check_node_rank,
 }};
 
 void check_fixed_port(const LintInput& input, Report& report) {
-  constexpr std::uint32_t kFew = 4;  // of a node that others may have the rest of
+  constexpr std::uint32_t kFew = 4;  // part of a node whose rest others may use
   const bool shares = input.gpus && *input.gpus < kFew && input.nodes.value_or(1) == 1;
   const bool alone = std::ranges::any_of(
       input.batch, [](const StepOption& option) { return option.text.starts_with("--exclusive"); });
@@ -157,8 +157,8 @@ void check_fixed_port(const LintInput& input, Report& report) {
     const bool by_option = is_server(program) || (launcher && launcher->port && !launcher->port->empty());
     report.note(
         by_option ? program.span : place_of(input, program, "MASTER_PORT"),
-        {fmt::format("the port {} is fixed, and the job has a part of a node", port),
-         "another job on this node with the same script has it already",
+        {fmt::format("port {} is fixed, but the job uses only part of a node", port),
+         "another job on this node that runs the same script already uses it",
          is_server(program) ? "--port $((20000 + SLURM_JOB_ID % 10000))"
                             : "MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000)), or torchrun --standalone",
          ""});
@@ -169,15 +169,16 @@ void check_fixed_port(const LintInput& input, Report& report) {
 const Registered<Rule> fixed_port_rule{{
     .order = 442,
     .name = "fixed-port",
-    .title = "a fixed port on a node that others use",
-    .explain = "Two jobs on one node cannot have one port. A number made of the job's is another for each.",
+    .title = "a fixed port on a shared node",
+    .explain = "Two jobs on one node cannot use the same port. A port derived from the job id is different "
+               "for each job.",
     .source = "bind(2), EADDRINUSE",
     .check = check_fixed_port,
 }};
 
 // --- How many there are ---
 
-/// A trainer that generates by itself, on a GPU that its ranks leave to it.
+/// A trainer that runs its own engine on a GPU that its ranks leave free.
 bool has_own_engine(const Program& program) {
   return std::ranges::any_of(program.words, [](const auto& word) {
     const auto text = text::lower(word);
@@ -195,10 +196,10 @@ void check_launcher_size(const LintInput& input, Report& report) {
     if (in_step && launcher->nodes && *launcher->nodes != program.nodes_of_step && !launcher->reaches)
       return report.error(
           program.span,
-          {fmt::format("{} is to have {}, and its step runs on {}", launcher->name,
+          {fmt::format("{} expects {}, but its step runs on {}", launcher->name,
                        text::count(*launcher->nodes, "node"), program.nodes_of_step),
            *launcher->nodes > program.nodes_of_step ? "it waits for nodes that never come"
-                                                    : "nodes that are too many are refused, or wait for ever",
+                                                    : "the extra nodes are rejected or wait forever",
            "--nnodes=$SLURM_JOB_NUM_NODES", ""});
     const auto gpus = gpus_of(input, program);
     if (gpus == 0 || !launcher->processes || program.local_tasks > 1) return;
@@ -214,18 +215,19 @@ void check_launcher_size(const LintInput& input, Report& report) {
       return text.find("gloo") != std::string::npos || text.find("cpu") != std::string::npos;
     });
     if (wants > there && !on_cpus)
-      report.error(program.span,
-                   {fmt::format("{} starts {}, and there {}", launcher->name, text::count(wants, "process"),
-                                there == 1 ? "is 1 GPU" : fmt::format("are {} GPUs", there)),
-                    "a process without a GPU fails (invalid device ordinal)", "as many as GPUs", ""});
+      report.error(
+          program.span,
+          {fmt::format("{} starts {}, but there {}", launcher->name, text::count(wants, "process"),
+                       there == 1 ? "is 1 GPU" : fmt::format("are {} GPUs", there)),
+           "a process without a GPU fails (invalid device ordinal)", "start one process per GPU", ""});
     else if (wants < there && !beside && !has_own_engine(program))
       report.warning(
           program.span,
-          {fmt::format("{} starts {}, and the job has {} GPUs{}", launcher->name,
+          {fmt::format("{} starts {}, but the job has {} GPUs{}", launcher->name,
                        text::count(wants, "process"), there, of_all && nodes > 1 ? " on all nodes" : ""),
-           of_all && nodes > 1 ? "--num_processes counts those of all nodes" : "the others stay idle",
+           of_all && nodes > 1 ? "--num_processes is the total over all nodes" : "the others stay idle",
            of_all && nodes > 1 ? "--num_processes=$((SLURM_JOB_NUM_NODES * GPUS_PER_NODE))"
-                               : "ask for fewer GPUs, or start more processes",
+                               : "request fewer GPUs, or start more processes",
            ""});
   });
 }
@@ -233,10 +235,11 @@ void check_launcher_size(const LintInput& input, Report& report) {
 const Registered<Rule> launcher_size_rule{{
     .order = 443,
     .name = "launcher-size",
-    .title = "a launcher with more or fewer nodes or processes than there are",
+    .title = "a launcher whose node or process count does not match the job",
     .explain =
-        "torchrun, accelerate and deepspeed start one process for each GPU. --nnodes and --num_machines "
-        "count nodes, --nproc_per_node a node's processes, accelerate's --num_processes those of all nodes.",
+        "torchrun, accelerate and deepspeed start one process per GPU. --nnodes and --num_machines count "
+        "nodes, --nproc_per_node the processes of a node, and accelerate's --num_processes those of all "
+        "nodes.",
     .source = "torch/distributed/run.py; accelerate launch --help",
     .check = check_launcher_size,
 }};
@@ -248,21 +251,20 @@ void check_launcher_in_each_task(const LintInput& input, Report& report) {
     if (!launcher || program.local_tasks < 2 || launcher->processes == 1U) return;
     report.error(
         program.span,
-        {fmt::format("{} tasks of a node start {} each", program.local_tasks, launcher->name),
-         fmt::format("{} starts the processes of all GPUs of its node itself: they are there {} times, on "
-                     "the same GPUs and the same port",
+        {fmt::format("{} tasks on a node each start {}", program.local_tasks, launcher->name),
+         fmt::format("{} already starts one process per GPU of its node: they run {} times, on the same "
+                     "GPUs and the same port",
                      launcher->name, program.local_tasks),
-         "--ntasks-per-node=1, or srun python without a launcher", ""});
+         "use --ntasks-per-node=1, or srun python without a launcher", ""});
   });
 }
 
 const Registered<Rule> launcher_in_each_task_rule{{
     .order = 444,
     .name = "launcher-in-each-task",
-    .title = "a launcher in each of several tasks of a node",
-    .explain =
-        "Either srun starts a task for each GPU, or one task on each node starts torchrun, accelerate or "
-        "deepspeed, which starts the processes.",
+    .title = "a launcher in each of several tasks on a node",
+    .explain = "Either srun starts one task per GPU, or one task per node starts torchrun, accelerate or "
+               "deepspeed, which then starts the processes.",
     .source = "torch/distributed/run.py",
     .check = check_launcher_in_each_task,
 }};
@@ -282,16 +284,16 @@ void check_idle_nodes(const LintInput& input, Report& report) {
   if (first == nullptr || used.size() >= nodes) return;
   const auto launcher = launcher_of(*first);
   if (launcher && launcher->nodes.value_or(1) > 1 && used.size() == 1)
-    return report.error(
-        first->span,
-        {fmt::format("{} is to have {}, and the batch script runs on the first alone", launcher->name,
-                     text::count(*launcher->nodes, "node")),
-         "nobody starts it on the others: it waits for them", "srun --ntasks-per-node=1 in front of it", ""});
+    return report.error(first->span,
+                        {fmt::format("{} expects {}, but the batch script runs only on the first node",
+                                     launcher->name, text::count(*launcher->nodes, "node")),
+                         "nothing starts it on the other nodes, so it waits for them",
+                         "put `srun --ntasks-per-node=1` in front of it", ""});
   report.warning(first->span,
-                 {fmt::format("the job has {}, and {} of them does something", text::count(nodes, "node"),
+                 {fmt::format("the job has {}, but only {} of them does any work", text::count(nodes, "node"),
                               used.size() == 1 ? "one" : std::to_string(used.size())),
-                  "the batch script runs on the first node; the others are paid for and idle",
-                  "srun in front of the program, or --nodes=1", ""});
+                  "the batch script runs on the first node; the others are allocated but idle",
+                  "put srun in front of the program, or use --nodes=1", ""});
 }
 
 const Registered<Rule> idle_nodes_rule{{
@@ -299,7 +301,7 @@ const Registered<Rule> idle_nodes_rule{{
     .name = "idle-nodes",
     .title = "nodes on which nothing is started",
     .explain =
-        "A batch script runs on the first node of its job alone. srun or mpirun starts programs on all.",
+        "A batch script runs only on the first node of its job. srun or mpirun starts programs on all nodes.",
     .source = "sbatch(1), DESCRIPTION",
     .check = check_idle_nodes,
 }};
@@ -322,10 +324,10 @@ void check_one_gpu_each(const LintInput& input, Report& report) {
     if (hides == nullptr || none || !step.several) continue;
     report.warning(
         hides->span,
-        {"each task of a node sees one of its GPUs alone",
-         "Slurm keeps it from the others: NCCL cannot copy from GPU to GPU of a node directly, and a "
-         "program that takes the GPU of its local rank finds only 0",
-         "--gpus-per-node=N with --gpu-bind=none: each task takes the GPU of SLURM_LOCALID", ""});
+        {"each task on a node sees only one of its GPUs",
+         "Slurm hides the others: NCCL cannot copy directly between the GPUs of a node, and a program "
+         "that uses the GPU of its local rank finds only GPU 0",
+         "use --gpus-per-node=N with --gpu-bind=none: each task then uses the GPU of SLURM_LOCALID", ""});
     return;
   }
 }
@@ -333,10 +335,10 @@ void check_one_gpu_each(const LintInput& input, Report& report) {
 const Registered<Rule> one_gpu_each_rule{{
     .order = 446,
     .name = "one-gpu-each",
-    .title = "tasks that see one GPU of their node",
-    .explain = "--gpus-per-task and --gpu-bind=single confine a task to its GPU. Copies from one GPU to "
-               "another of a "
-               "node (CUDA IPC) need both to be seen.",
+    .title = "tasks that see only one GPU of their node",
+    .explain = "--gpus-per-task and --gpu-bind=single confine a task to its GPU. Copies between GPUs of "
+               "a node (CUDA "
+               "IPC) require both to be visible.",
     .source =
         "sbatch(1), --gpus-per-task, --gpu-bind; docs.nersc.gov, Process and Thread Affinity, GPU affinity",
     .check = check_one_gpu_each,

@@ -16,7 +16,7 @@
 namespace nlaunch::lint {
 namespace {
 
-/// Who reads a variable by its name, of what the scene can see.
+/// Finds what reads a variable by name, among the texts in the input.
 class Readers {
  public:
   explicit Readers(const LintInput& input) {
@@ -42,10 +42,11 @@ class Readers {
 
 std::string meant(std::string_view name) {
   const auto near = nearest_variable(name);
-  return near ? fmt::format("{}, if that is meant (nlaunch env --doc {})", *near, *near) : std::string();
+  return near ? fmt::format("{}, if that is what you meant (nlaunch env --doc {})", *near, *near)
+              : std::string();
 }
 
-/// The release that an environment loads is newer than what the table was made from.
+/// True if the release that an environment loads is newer than the table.
 bool beyond_table(const Environment& environment, const Owner& owner) {
   const auto* release = environment.release(owner.name);
   const auto newest = parse_version(owner.newest);
@@ -59,24 +60,24 @@ void check_unknown(const Readers& readers, const Environment& environment, const
   if (mistake == nullptr && owner == nullptr) return;
   if (const auto* reader = readers.find(setting.name)) {
     if (!setting.exported) return;  // a variable of the script's own
-    report.note(setting.span, {fmt::format("{} is read by {} alone", setting.name, reader->name),
-                               "no release of NCCL, PyTorch, vLLM or libfabric reads this name; it does what "
-                               "the script does with it",
+    report.note(setting.span, {fmt::format("{} is read only by {}", setting.name, reader->name),
+                               "no release of NCCL, PyTorch, vLLM or libfabric reads this variable; its only "
+                               "effect is what the script does with it",
                                "", ""});
     return;
   }
   if (mistake != nullptr) {
-    report.error(setting.span, {fmt::format("{} does nothing", setting.name), mistake->why, mistake->instead,
+    report.error(setting.span, {fmt::format("{} has no effect", setting.name), mistake->why, mistake->instead,
                                 mistake->source});
     return;
   }
-  Report::Saying saying{fmt::format("{} is a name that no release of {} reads", setting.name, owner->name),
-                        "nobody complains about an unknown name: the setting is without effect",
+  Report::Saying saying{fmt::format("{} is not read by any release of {}", setting.name, owner->name),
+                        "unknown variables are silently ignored: the setting has no effect",
                         meant(setting.name),
-                        fmt::format("every name up to {} {} is in the catalogue: nlaunch env --list",
+                        fmt::format("the catalogue covers every variable up to {} {}: nlaunch env --list",
                                     owner->name, owner->newest)};
   if (beyond_table(environment, *owner)) {
-    saying.why = fmt::format("this nlaunch knows {} up to {}, and {} is loaded", owner->name, owner->newest,
+    saying.why = fmt::format("this nlaunch knows {} up to {}, but {} is loaded", owner->name, owner->newest,
                              environment.release(owner->name)->str());
     report.warning(setting.span, std::move(saying));
   } else {
@@ -95,11 +96,11 @@ void check_unknown_variable(const LintInput& input, Report& report) {
 const Registered<Rule> unknown_variable_rule{{
     .order = 10,
     .name = "unknown-variable",
-    .title = "a name that no release of its owner reads",
-    .explain = "NCCL, libfabric and PyTorch read the names that they know and say nothing about others: a "
-               "mistyped or invented name is a setting that was never made. nlaunch knows every name of "
-               "these families by release (nlaunch env --list). A name that the script itself reads, or "
-               "hands on under another name, is told as that.",
+    .title = "a variable that no release of its owner reads",
+    .explain = "NCCL, libfabric and PyTorch read the variables they know and silently ignore others: a "
+               "mistyped or invented variable sets nothing. nlaunch knows every variable of these "
+               "families by release (nlaunch env --list). A variable that the script itself reads, or "
+               "passes on under another name, is reported as such.",
     .source = "the catalogue of variables: nlaunch env --list",
     .check = check_unknown_variable,
 }};
@@ -117,14 +118,15 @@ void check_release(const LintInput& input, Report& report) {
     const auto* release = environment.release(first.owner);
     const auto source = fmt::format("{}: {}", first.owner, first.source);
     if (release != nullptr && first.first && *release < *first.first) {
-      report.error(setting.span,
-                   {fmt::format("{} {} does not read {} yet", first.owner, release->str(), setting.name),
-                    fmt::format("{} reads it since {}; before, nobody does", first.owner, first.first->str()),
-                    fmt::format("{} {} or newer, or leave it out", first.owner, first.first->str()), source});
+      report.error(
+          setting.span,
+          {fmt::format("{} {} does not read {} yet", first.owner, release->str(), setting.name),
+           fmt::format("{} reads it since {}; earlier releases ignore it", first.owner, first.first->str()),
+           fmt::format("use {} {} or newer, or leave it out", first.owner, first.first->str()), source});
     } else if (first.last) {
       report.warning(setting.span,
-                     {fmt::format("{} is read no longer", setting.name),
-                      fmt::format("{} {} was the last release that did", first.owner, first.last->str()),
+                     {fmt::format("{} is no longer read", setting.name),
+                      fmt::format("{} {} was the last release that read it", first.owner, first.last->str()),
                       first.instead.empty() ? "leave it out" : first.instead, source});
     }
   });
@@ -133,9 +135,9 @@ void check_release(const LintInput& input, Report& report) {
 const Registered<Rule> not_in_release_rule{{
     .order = 20,
     .name = "not-in-release",
-    .title = "a name that the release which will be loaded does not read yet, or no longer",
-    .explain = "Variables come and go with releases. The release is the one that the role will load (its "
-               "preload, its wheel), a module's, or the one named with --release.",
+    .title = "a variable that the release that will be loaded does not read yet, or no longer reads",
+    .explain = "Variables come and go with releases. The release is the one that the role will load (from "
+               "its preload or wheel), the one from a module, or the one given with --release.",
     .source = "the catalogue of variables: nlaunch env --doc NAME",
     .check = check_release,
 }};
@@ -146,21 +148,23 @@ void check_legacy_name(const LintInput& input, Report& report) {
     if (setting.unset || all.empty() || all.front()->instead.empty()) return;
     const auto& variable = *all.front();
     const auto* release = environment.release(variable.owner);
-    if (variable.last || (release != nullptr && !reads(*release, variable))) return;  // said by another rule
+    if (variable.last || (release != nullptr && !reads(*release, variable)))
+      return;  // reported by another rule
     const auto source = fmt::format("{}: {}", variable.owner, variable.source);
     if (const auto* now = environment.find(variable.instead); now != nullptr && !now->unset) {
-      // Both names set the same: for a range of releases that is how it is done.
+      // Both names have the same value, which is how to support a range of releases.
       if (!now->value || !setting.value || *now->value == *setting.value) return;
-      report.warning(setting.span, {fmt::format("{}={} beside {}={}", setting.name, *setting.value,
-                                                variable.instead, *now->value),
-                                    "two names of one setting: which of them counts depends on the release",
-                                    "one value for both", source});
+      report.warning(setting.span,
+                     {fmt::format("{}={} conflicts with {}={}", setting.name, *setting.value,
+                                  variable.instead, *now->value),
+                      "both name the same setting; which one takes effect depends on the release",
+                      "use the same value for both", source});
       return;
     }
     report.warning(
         setting.span,
-        {fmt::format("{} is an old name", setting.name), fmt::format("{} is its name now", variable.instead),
-         fmt::format("{} (both, where older releases have to read it)", variable.instead), source});
+        {fmt::format("{} is an old name", setting.name), fmt::format("it is now called {}", variable.instead),
+         fmt::format("{} (set both if older releases must read it)", variable.instead), source});
   });
 }
 
@@ -168,8 +172,8 @@ const Registered<Rule> legacy_name_rule{{
     .order = 30,
     .name = "legacy-name",
     .title = "an old name that is still read",
-    .explain = "The old name still works, often with a warning in the log. Where both are set, and not to "
-               "the same, which one counts depends on the release.",
+    .explain = "The old name still works, often with a warning in the log. If both are set to different "
+               "values, the one that takes effect depends on the release.",
     .source = "the catalogue of variables: nlaunch env --doc NAME",
     .check = check_legacy_name,
 }};
@@ -180,24 +184,23 @@ void check_not_exported(const LintInput& input, Report& report) {
     if (setting.exported || setting.unset) return;
     const auto* owner = owner_of_family(setting.name);
     if (owner == nullptr || readers.find(setting.name) != nullptr) return;
-    report.warning(setting.span,
-                   {fmt::format("{} is not exported", setting.name),
-                    "it stays a variable of this shell, and no program that the shell starts sees it",
-                    fmt::format("export {}=…", setting.name), ""});
+    report.warning(setting.span, {fmt::format("{} is not exported", setting.name),
+                                  "it remains a shell variable; programs started by the shell do not see it",
+                                  fmt::format("export {}=…", setting.name), ""});
   });
 }
 
 const Registered<Rule> not_exported_rule{{
     .order = 40,
     .name = "not-exported",
-    .title = "a setting that stays within the shell",
-    .explain = "NAME=value on a line of its own sets a variable of the shell. Programs see it only where it "
-               "is exported, or was in the environment before.",
+    .title = "a setting that never leaves the shell",
+    .explain = "NAME=value on its own line sets a shell variable. Programs see it only if it is exported or "
+               "was already in the environment.",
     .source = "bash(1), ENVIRONMENT",
     .check = check_not_exported,
 }};
 
-/// A command that may start a program, or read a file of settings.
+/// True for a command that may start a program or read a file with settings.
 bool may_start(const ScriptCommand& command) {
   constexpr std::array<std::string_view, 19> kOfTheShell{
       "export", "declare", "typeset", "readonly", "local", "unset", "set",  "ulimit", "cd",  "echo",
@@ -213,7 +216,7 @@ struct Given {
   SourceSpan span;
 };
 
-/// NAME=value, also behind `export`: a word of a command that sets a variable of the catalogue.
+/// NAME=value, also after `export`: a word of a command that sets a variable of the catalogue.
 std::vector<std::pair<std::string, Given>> given_by(const ScriptCommand& command) {
   std::vector<std::pair<std::string, Given>> given;
   const bool exports = command.words[0] == "export" || command.words[0] == "declare";
@@ -227,8 +230,8 @@ std::vector<std::pair<std::string, Given>> given_by(const ScriptCommand& command
   return given;
 }
 
-/// The later line stands deeper, behind a test, or makes its value of the earlier one: it is not in its
-/// place.
+/// The later line is nested deeper, after a test, or builds its value from the earlier one: it does not
+/// replace it.
 bool builds_on(const SourceSpan& later, const SourceSpan& earlier, const std::string& name) {
   const auto line = later.source_line();
   const auto depth = [](const SourceSpan& span) { return span.source_line().find_first_not_of(" \t"); };
@@ -249,9 +252,9 @@ SourceSpan place_of(const std::string& name, SourceSpan span) {
 void tell_set_twice(const std::string& name, const Given& before, const Given& now, Report& report) {
   report.warning(
       place_of(name, before.span),
-      {fmt::format("{}={} is set again in line {}, to {}", name, before.value, now.span.line,
+      {fmt::format("{}={} is set again on line {}, to {}", name, before.value, now.span.line,
                    now.value.empty() ? "nothing" : now.value),
-       "nothing is started in between: no program ever sees the first value", "one of the two", ""});
+       "nothing starts in between, so no program ever sees the first value", "remove one of the two", ""});
 }
 
 void check_set_twice_in_script(const Script& script, Report& report) {
@@ -264,7 +267,7 @@ void check_set_twice_in_script(const Script& script, Report& report) {
     }
     for (auto& [name, now] : given_by(command)) {
       if (now.value.empty() && now.span.source_line().find('$') != std::string::npos) {
-        last.erase(name);  // what it is, only the run shows
+        last.erase(name);  // known only when it runs
         continue;
       }
       const auto before = last.find(name);
@@ -278,7 +281,7 @@ void check_set_twice_in_script(const Script& script, Report& report) {
 }
 
 void check_set_twice(const LintInput& input, Report& report) {
-  if (input.plan) return;  // there one layer stands above another, by design
+  if (input.plan) return;  // layers override each other there, by design
   if (input.script) return check_set_twice_in_script(*input.script, report);
   for (const auto& environment : input.environments) {
     report.of(environment.name);
@@ -298,14 +301,14 @@ void check_set_twice(const LintInput& input, Report& report) {
 const Registered<Rule> set_twice_rule{{
     .order = 50,
     .name = "set-twice",
-    .title = "a variable that is set to two values, one behind the other",
-    .explain = "The later one counts, and nothing was started in between. Most likely one of them was to be "
-               "taken out.",
+    .title = "a variable that is set twice in a row",
+    .explain = "The later value takes effect, and nothing starts in between. Most likely one of them should "
+               "have been removed.",
     .source = "bash(1), ENVIRONMENT",
     .check = check_set_twice,
 }};
 
-/// Some command of the script got it, or some line of the script gives it a value.
+/// True if a command of the script got it, or a line of the script sets it.
 bool is_given(const LintInput& input, const std::string& name) {
   for (const auto& environment : input.environments) {
     if (std::ranges::any_of(environment.settings,
@@ -322,15 +325,15 @@ void check_never_set(const LintInput& input, Report& report) {
     if (command.words[0] != "export" || report.full()) continue;
     for (std::size_t i = 1; i < command.words.size(); ++i) {
       const auto& name = command.words[i];
-      // Only names of the stack: what else a login has, nobody knows here.
+      // Only names of the stack: what else a login environment has is unknown here.
       if (find_variables(name).empty() || is_given(input, name) || input.began_with.contains(name) ||
           looks_like_secret(name) || !told.insert(name).second)
         continue;
       report.warning(
           command.span,
-          {fmt::format("{} is exported, and nothing sets it", name),
-           "export hands on a value that is there, and makes none: programs do not see the name, unless "
-           "the job inherits it from where it is submitted",
+          {fmt::format("{} is exported, but nothing sets it", name),
+           "export passes on an existing value and does not create one: programs do not see the variable "
+           "unless the job inherits it from the submitting shell",
            fmt::format("export {}=VALUE", name), ""});
     }
   }
@@ -341,8 +344,8 @@ const Registered<Rule> never_set_rule{{
     .name = "never-set",
     .title = "an export of a variable that nothing sets",
     .explain =
-        "export NAME marks a variable for the programs that follow. Where it has no value, there is nothing "
-        "to hand on, and nobody says so.",
+        "export NAME marks a variable to be passed to later programs. If it has no value, nothing is passed "
+        "on, and bash does not warn.",
     .source = "bash(1), export",
     .check = check_never_set,
 }};
@@ -369,10 +372,10 @@ void check_set_to_itself(const LintInput& input, Report& report) {
       if (!itself || input.began_with.contains(name) || !told.insert(name).second) continue;
       report.note(
           command.span,
-          {fmt::format("{} is set to itself, and nothing has set it", name),
-           "where the job does not inherit it from where it is submitted, programs now see an empty value "
-           "in place of none",
-           fmt::format("leave it out; ${{{}:?}} ends the script where it is missing", name), ""});
+          {fmt::format("{} is set to itself, but nothing has set it", name),
+           "unless the job inherits it from the submitting shell, programs now see an empty value instead "
+           "of an unset variable",
+           fmt::format("leave it out, or use ${{{}:?}} to stop the script if it is missing", name), ""});
     }
   }
 }
@@ -382,8 +385,8 @@ const Registered<Rule> set_to_itself_rule{{
     .name = "set-to-itself",
     .title = "a variable that is set to itself",
     .explain =
-        "export NAME=$NAME changes nothing where the variable is there. Where it is not, it makes it empty, "
-        "which many programs take for a value.",
+        "export NAME=$NAME changes nothing if the variable is set. If it is unset, this makes it empty, "
+        "which many programs treat as a value.",
     .source = "bash(1), ENVIRONMENT",
     .check = check_set_to_itself,
 }};

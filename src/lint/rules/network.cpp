@@ -26,16 +26,17 @@ void check_nccl_interfaces(const LintInput& input, Report& report, std::string_v
     if (list.inverted && !list.words.empty() && !names("lo")) {
       report.error(
           setting.span,
-          {fmt::format("{}={} leaves out what it names, and so lets loopback in", setting.name, value),
-           "NCCL takes lo then, and ranks of other machines wait for an address that is their own",
+          {fmt::format("{}={} excludes only what it names, and so allows loopback", setting.name, value),
+           "NCCL then uses lo, and ranks on other machines wait at an address that points to themselves",
            fmt::format("{}={},lo", setting.name, value), ""});
     }
     const bool late =
         std::ranges::any_of(list.words, [](const std::string& word) { return word.starts_with('^'); });
     if (late) {
-      report.error(setting.span, {fmt::format("{}={} has a ^ behind the first place", setting.name, value),
-                                  "^ counts at the very start, and for the whole list",
-                                  fmt::format("{}=^a,b,c", setting.name), ""});
+      report.error(setting.span,
+                   {fmt::format("{}={} has a ^ that is not the first character", setting.name, value),
+                    "^ works only as the first character, and applies to the whole list",
+                    fmt::format("{}=^a,b,c", setting.name), ""});
     }
   });
 }
@@ -48,14 +49,14 @@ void check_interfaces(const LintInput& input, Report& report) {
       [&](const Environment&, const Setting& setting, const std::string& value) {
         for (const auto& name : text::split(value, ',')) {
           const bool excludes = name.starts_with('^') || name.starts_with('=');
-          // Interfaces have numbers behind their names, but for loopback and those of bridges.
+          // Interface names end with numbers, except for loopback and bridges.
           const bool prefix =
               name == "hsn" || name == "ib" || name == "eth" || name == "en" || name == "bond";
           if (!excludes && !prefix) continue;
           report.error(
               setting.span,
-              {fmt::format("GLOO_SOCKET_IFNAME={} is no interface", excludes ? value : name),
-               "Gloo takes whole names: a prefix or a ^ list, as NCCL has them, ends in \"Unable to find "
+              {fmt::format("GLOO_SOCKET_IFNAME={} is not an interface", excludes ? value : name),
+               "Gloo requires full names: a prefix or a ^ list, as in NCCL, fails with \"Unable to find "
                "address for\"",
                excludes ? std::string("the name of one interface")
                         : fmt::format("GLOO_SOCKET_IFNAME={}0", name),
@@ -69,9 +70,9 @@ const Registered<Rule> interfaces_rule{{
     .order = 120,
     .name = "interfaces",
     .title = "a list of interfaces that chooses the wrong one",
-    .explain = "NCCL takes prefixes, and a ^ at the very start turns the whole list around. A list that "
-               "leaves out docker and not lo lets NCCL take loopback, and ranks on other machines never "
-               "answer. Gloo takes whole names.",
+    .explain = "NCCL accepts prefixes, and a leading ^ inverts the whole list. A list that excludes "
+               "docker but not lo lets NCCL use loopback, and ranks on other machines cannot be reached. "
+               "Gloo requires full names.",
     .source = "NCCL src/misc/socket.cc, src/os/linux.cc; Gloo transport/tcp/device.cc",
     .check = check_interfaces,
 }};
@@ -81,21 +82,20 @@ void check_net_on_one_node(const LintInput& input, Report& report) {
   each_value(
       input, report, "NCCL_NET", [&](const Environment&, const Setting& setting, const std::string& value) {
         if (!setting.sure || value.empty()) return;
-        report.warning(
-            setting.span,
-            {fmt::format("NCCL_NET={} in a job of one node", value),
-             "GPUs of one node do not need the network: on Slingshot this only costs an allocation of it, "
-             "and fails where the plugin is missing",
-             "set it where there are several nodes", ""});
+        report.warning(setting.span,
+                       {fmt::format("NCCL_NET={} in a single-node job", value),
+                        "GPUs within a node do not need the network: on Slingshot this only consumes network "
+                        "resources, and fails if the plugin is missing",
+                        "set it only for jobs with several nodes", ""});
       });
 }
 
 const Registered<Rule> net_on_one_node_rule{{
     .order = 190,
     .name = "net-on-one-node",
-    .title = "NCCL_NET in a job of one node",
-    .explain = "Within a node GPUs talk over NVLink or PCIe. Asking for the network plugin costs an "
-               "allocation of the network, and fails where there is no plugin.",
+    .title = "NCCL_NET in a single-node job",
+    .explain = "Within a node, GPUs communicate over NVLink or PCIe. Requesting the network plugin "
+               "consumes network resources, and fails if there is no plugin.",
     .source = "HPE shs-ccl-docs nccl_tuning_guide.md",
     .check = check_net_on_one_node,
 }};
@@ -110,9 +110,9 @@ void check_net_plugin(const LintInput& input, Report& report) {
         const auto* release = environment.release("aws-ofi-nccl");
         const Version renames{{1, 13, 0}};
         if (ofi_net && net != "aws libfabric" && release != nullptr && *release < renames) {
-          report.error(setting.span, {fmt::format("aws-ofi-nccl {} is called \"AWS Libfabric\", not {}",
+          report.error(setting.span, {fmt::format("aws-ofi-nccl {} is named \"AWS Libfabric\", not {}",
                                                   release->str(), value),
-                                      "other names are known from 1.13.0 on; no communicator is made",
+                                      "other names are accepted from 1.13.0; creating a communicator fails",
                                       "NCCL_NET=\"AWS Libfabric\"", ""});
         }
         const auto plugin = environment.value("NCCL_NET_PLUGIN");
@@ -122,14 +122,14 @@ void check_net_plugin(const LintInput& input, Report& report) {
         if (*plugin == "none" && !internal) {
           report.error(setting.span,
                        {fmt::format("NCCL_NET={} with NCCL_NET_PLUGIN=none", value),
-                        "without a plugin NCCL has IB and Socket alone, and refuses to make a communicator",
-                        "leave NCCL_NET_PLUGIN out", ""});
+                        "without a plugin NCCL has only IB and Socket, and refuses to create a communicator",
+                        "remove NCCL_NET_PLUGIN", ""});
         } else if (ofi_net && *plugin != "none" && !ofi_plugin && plugin->find('/') == std::string::npos) {
           report.error(
               setting.span,
-              {fmt::format("NCCL_NET={} asks for aws-ofi-nccl, and NCCL_NET_PLUGIN={} loads another plugin",
+              {fmt::format("NCCL_NET={} requests aws-ofi-nccl, but NCCL_NET_PLUGIN={} loads another plugin",
                            value, *plugin),
-               "the plugin's name has to be the one that NCCL_NET asks for, or no communicator is made",
+               "the plugin's name must match NCCL_NET, or creating a communicator fails",
                "NCCL_NET_PLUGIN=ofi, or leave it out", ""});
         }
       });
@@ -138,9 +138,9 @@ void check_net_plugin(const LintInput& input, Report& report) {
 const Registered<Rule> net_plugin_rule{{
     .order = 200,
     .name = "net-plugin",
-    .title = "NCCL_NET asks for one plugin, NCCL_NET_PLUGIN loads another",
-    .explain = "NCCL_NET is the name that the plugin gives itself, NCCL_NET_PLUGIN the file. They have to "
-               "fit, or no communicator is made.",
+    .title = "NCCL_NET requests one plugin, NCCL_NET_PLUGIN loads another",
+    .explain = "NCCL_NET is the name that the plugin reports, NCCL_NET_PLUGIN the file. If they do not "
+               "match, creating a communicator fails.",
     .source = "NCCL src/plugin/net.cc; aws-ofi-nccl src/nccl_ofi_interface_nvidia.cpp",
     .check = check_net_plugin,
 }};
@@ -148,19 +148,17 @@ const Registered<Rule> net_plugin_rule{{
 void check_transport_off(const LintInput& input, Report& report) {
   struct Off {
     const char* name;
-    const char* values;  ///< those that turn it off, parted by blanks
+    const char* values;  ///< those that turn it off, separated by spaces
     const char* what;
     const char* instead;
   };
   constexpr std::array<Off, 3> kOff{
-      {{"NCCL_P2P_DISABLE", "1",
-        "the GPUs of a node copy through the host's memory in place of NVLink or PCIe",
-        "leave it out; where direct access hangs (virtual machines, ACS), NCCL_P2P_LEVEL=PHB says how far it "
-        "goes"},
-       {"NCCL_P2P_LEVEL", "LOC 0",
-        "the GPUs of a node copy through the host's memory in place of NVLink or PCIe",
-        "leave it out: NCCL knows how far direct access goes"},
-       {"NCCL_SHM_DISABLE", "1", "what cannot go directly from GPU to GPU of a node goes through the network",
+      {{"NCCL_P2P_DISABLE", "1", "the GPUs of a node copy through host memory instead of NVLink or PCIe",
+        "leave it out; if direct access hangs (virtual machines, ACS), limit it with NCCL_P2P_LEVEL=PHB"},
+       {"NCCL_P2P_LEVEL", "LOC 0", "the GPUs of a node copy through host memory instead of NVLink or PCIe",
+        "leave it out: NCCL detects how far direct access works"},
+       {"NCCL_SHM_DISABLE", "1",
+        "traffic that cannot go directly between GPUs of a node goes through the network",
         "leave it out, and give the container shared memory (--shm-size, --ipc=host)"}}};
   for (const auto& off : kOff) {
     each_value(input, report, off.name,
@@ -178,40 +176,40 @@ void check_transport_off(const LintInput& input, Report& report) {
 const Registered<Rule> transport_off_rule{{
     .order = 208,
     .name = "transport-off",
-    .title = "a way from GPU to GPU of a node that is turned off",
-    .explain =
-        "Turned off to find a fault, or for a machine whose GPUs cannot reach each other, and copied since.",
+    .title = "a GPU-to-GPU path within a node that is turned off",
+    .explain = "It was turned off to debug a problem, or for a machine whose GPUs cannot reach each other, "
+               "and has been copied since.",
     .source = "NCCL src/graph/paths.cc, src/transport/shm.cc",
     .check = check_transport_off,
 }};
 
 void check_ib_disabled(const LintInput& input, Report& report) {
-  each_value(input, report, "NCCL_IB_DISABLE",
-             [&](const Environment& environment, const Setting& setting, const std::string& value) {
-               const auto read = read_number(value);
-               if (!read.whole || read.value == 0 || environment.find(setting.name) != &setting) return;
-               const bool hca = environment.find("NCCL_IB_HCA") != nullptr;
-               if (input.nics.empty() && !hca && input.nodes.value_or(1) > 1)
-                 return report.warning(
-                     setting.span,
-                     {"NCCL_IB_DISABLE=1 in a job of several nodes",
-                      "where they have InfiniBand or RoCE, NCCL goes over TCP, at a small part of the speed",
-                      "leave it out: NCCL takes TCP by itself where there is nothing else", ""});
-               if (input.nics != "ib" && !hca) return;
-               report.error(
-                   setting.span,
-                   {"NCCL_IB_DISABLE=1 where InfiniBand is the network",
-                    hca ? "NCCL_IB_HCA chooses adapters that NCCL then does not use: it goes over TCP"
-                        : "NCCL goes over TCP then, at a small part of the speed",
-                    "leave it out", ""});
-             });
+  each_value(
+      input, report, "NCCL_IB_DISABLE",
+      [&](const Environment& environment, const Setting& setting, const std::string& value) {
+        const auto read = read_number(value);
+        if (!read.whole || read.value == 0 || environment.find(setting.name) != &setting) return;
+        const bool hca = environment.find("NCCL_IB_HCA") != nullptr;
+        if (input.nics.empty() && !hca && input.nodes.value_or(1) > 1)
+          return report.warning(
+              setting.span,
+              {"NCCL_IB_DISABLE=1 in a multi-node job",
+               "if the nodes have InfiniBand or RoCE, NCCL falls back to TCP, at a fraction of the speed",
+               "leave it out: NCCL falls back to TCP automatically if there is nothing else", ""});
+        if (input.nics != "ib" && !hca) return;
+        report.error(setting.span,
+                     {"NCCL_IB_DISABLE=1 on an InfiniBand network",
+                      hca ? "NCCL_IB_HCA selects adapters that NCCL then does not use: traffic goes over TCP"
+                          : "NCCL then uses TCP, at a fraction of the speed",
+                      "leave it out", ""});
+      });
 }
 
 const Registered<Rule> ib_disabled_rule{{
     .order = 210,
     .name = "ib-disabled",
-    .title = "NCCL_IB_DISABLE where InfiniBand is the network",
-    .explain = "Copied from a workstation's script, it sends a cluster's traffic over TCP.",
+    .title = "NCCL_IB_DISABLE on an InfiniBand network",
+    .explain = "Often copied from a workstation's script; on a cluster it sends all traffic over TCP.",
     .source = "NCCL src/transport/net_ib/init.cc",
     .check = check_ib_disabled,
 }};
@@ -223,13 +221,13 @@ void check_same_identity(const LintInput& input, Report& report) {
       report.error(setting.span,
                    {"NCCL_COMM_ID in the environment of a job",
                     "the first rank of every communicator binds this one address: the second communicator "
-                    "fails or meets the first, and NCCL_SOCKET_IFNAME is not used",
-                    "leave it out: PyTorch and vLLM hand the id over by themselves", ""});
+                    "fails or connects to the first, and NCCL_SOCKET_IFNAME is ignored",
+                    "leave it out: PyTorch and vLLM exchange the id themselves", ""});
     } else if (setting.name == "NCCL_HOSTID" && setting.value) {
       report.error(
           setting.span,
           {fmt::format("NCCL_HOSTID={} is the same on every node", *setting.value),
-           "NCCL tells machines apart by it: all nodes look like one, with GPUs that seem to be there twice",
+           "NCCL uses it to tell machines apart: all nodes look like one machine with duplicate GPUs",
            "leave it out", ""});
     }
   });
@@ -239,8 +237,8 @@ const Registered<Rule> same_identity_rule{{
     .order = 220,
     .name = "same-identity",
     .title = "NCCL_COMM_ID or NCCL_HOSTID in a job",
-    .explain = "Both are for tests. An id that all communicators share makes the second one fail; one host "
-               "id for all nodes makes them look like one.",
+    .explain = "Both are for tests. An id shared by all communicators makes the second one fail; a host id "
+               "shared by all nodes makes them look like one machine.",
     .source = "NCCL src/bootstrap.cc, src/misc/utils.cc",
     .check = check_same_identity,
 }};
@@ -263,7 +261,7 @@ void check_alt_read(const LintInput& input, Report& report) {
   const bool in_steps = !input.steps.empty() && std::ranges::all_of(input.steps, [](const Step& step) {
     return step.open_ended || std::ranges::any_of(step.options, names_rdzv);
   });
-  // A file that starts nothing by itself cannot say.
+  // A file that starts nothing itself cannot tell.
   if (in_batch || in_steps || (!input.slurm && input.script)) return;
   if (!input.slurm && !input.plan) return;
   each_value(
@@ -273,8 +271,8 @@ void check_alt_read(const LintInput& input, Report& report) {
         report.error(
             setting.span,
             {"FI_CXI_RDZV_PROTO=alt_read without srun --network=disable_rdzv_get",
-             "the protocol needs a network whose NIC does not do the rendezvous get by itself; without the "
-             "option transfers fail or hang",
+             "the protocol requires that the NIC does not offload the rendezvous get; without the option, "
+             "transfers fail or hang",
              "srun --network=disable_rdzv_get (Slurm 23.11 or newer)", ""});
       });
 }
@@ -283,8 +281,8 @@ const Registered<Rule> alt_read_rule{{
     .order = 160,
     .name = "alt-read",
     .title = "FI_CXI_RDZV_PROTO=alt_read without the step's option",
-    .explain = "alt_read wants a network whose rendezvous get is off: srun --network=disable_rdzv_get, since "
-               "Slurm 23.11. Some sites set it for all.",
+    .explain = "alt_read requires the rendezvous get offload to be off: srun --network=disable_rdzv_get, "
+               "since Slurm 23.11. Some sites set it for all jobs.",
     .source = "HPE shs-ccl-docs nccl_tuning_guide.md; fi_cxi(7)",
     .check = check_alt_read,
 }};
@@ -299,9 +297,9 @@ void check_gdrcopy(const LintInput& input, Report& report) {
         return;
       report.warning(
           setting.span,
-          {fmt::format("{} turns GDRCopy on, on Grace Hopper, without the rendezvous settings", name),
-           "small messages then take the path that has damaged data; HPE advises against GDRCopy there",
-           fmt::format("{}=0, or FI_CXI_RDZV_THRESHOLD=0 and FI_CXI_RDZV_GET_MIN=0 beside it", name), ""});
+          {fmt::format("{} enables GDRCopy on Grace Hopper without the rendezvous settings", name),
+           "small messages then take the path that has corrupted data; HPE advises against GDRCopy there",
+           fmt::format("{}=0, or add FI_CXI_RDZV_THRESHOLD=0 and FI_CXI_RDZV_GET_MIN=0", name), ""});
     });
   }
 }
@@ -310,8 +308,8 @@ const Registered<Rule> gdrcopy_rule{{
     .order = 170,
     .name = "gdrcopy",
     .title = "GDRCopy on Grace Hopper without the rendezvous settings",
-    .explain = "The path that damaged data on GH200 with Slingshot went through GDRCopy. With "
-               "FI_CXI_RDZV_THRESHOLD=0 and FI_CXI_RDZV_GET_MIN=0 messages do not take it.",
+    .explain = "The path that corrupted data on GH200 with Slingshot went through GDRCopy. "
+               "With FI_CXI_RDZV_THRESHOLD=0 and FI_CXI_RDZV_GET_MIN=0, messages do not take it.",
     .source = "NVIDIA/nccl#2001 (HPE's comment of 2026-05-05)",
     .check = check_gdrcopy,
 }};
@@ -323,17 +321,18 @@ void check_mpich(const LintInput& input, Report& report) {
                  return one.name.starts_with("NCCL_") || one.name.starts_with("TORCH_NCCL_");
                });
                if (value == "0" || !nccl) return;
-               report.warning(setting.span, {fmt::format("MPICH_GPU_SUPPORT_ENABLED={} beside NCCL", value),
-                                             "Cray MPICH and NCCL on one GPU can wait for each other",
-                                             "MPICH_GPU_SUPPORT_ENABLED=0", ""});
+               report.warning(
+                   setting.span,
+                   {fmt::format("MPICH_GPU_SUPPORT_ENABLED={} together with NCCL", value),
+                    "Cray MPICH and NCCL on one GPU can deadlock", "MPICH_GPU_SUPPORT_ENABLED=0", ""});
              });
 }
 
 const Registered<Rule> mpich_gpu_rule{{
     .order = 180,
     .name = "mpich-gpu",
-    .title = "MPICH_GPU_SUPPORT_ENABLED=1 beside NCCL",
-    .explain = "Cray MPICH and NCCL both wait for the GPU, and can wait for each other.",
+    .title = "MPICH_GPU_SUPPORT_ENABLED=1 together with NCCL",
+    .explain = "Cray MPICH and NCCL both wait for the GPU, and can deadlock.",
     .source = "eth-cscs/cscs-docs nccl.md",
     .check = check_mpich,
 }};
@@ -345,10 +344,10 @@ void check_net_socket(const LintInput& input, Report& report) {
         if (text::lower(value) != "socket") return;
         report.warning(setting.span,
                        {fmt::format("NCCL_NET={} sends everything between nodes over TCP", value),
-                        "the fast network of this machine is not used: a fraction of its bandwidth, and the "
-                        "processors' time",
-                        "leave it out, and look into why NCCL does not take the network: NCCL_DEBUG=INFO of "
-                        "one start says it",
+                        "the fast network of this machine is not used: transfers get a fraction of its "
+                        "bandwidth and cost CPU time",
+                        "leave it out, and find out why NCCL does not use the network: run once with "
+                        "NCCL_DEBUG=INFO",
                         ""});
       });
 }
@@ -356,10 +355,10 @@ void check_net_socket(const LintInput& input, Report& report) {
 const Registered<Rule> net_socket_rule{{
     .order = 195,
     .name = "net-socket",
-    .title = "NCCL_NET=Socket where there is a fast network",
+    .title = "NCCL_NET=Socket despite a fast network",
     .explain =
-        "NCCL falls back to TCP sockets where it finds no other network. With NCCL_NET=Socket it uses them "
-        "even beside InfiniBand, EFA or Slingshot, and prints no warning.",
+        "NCCL falls back to TCP sockets if it finds no other network. With NCCL_NET=Socket it uses them "
+        "even if InfiniBand, EFA or Slingshot is available, and prints no warning.",
     .source = "NCCL user guide, NCCL_NET",
     .check = check_net_socket,
 }};
@@ -375,12 +374,12 @@ void check_ib_elsewhere(const LintInput& input, Report& report) {
     if (net && text::lower(*net) == "ib") return;
     report.warning(
         setting.span,
-        {fmt::format("{} is for InfiniBand, and the network here is {}", setting.name, network),
-         "NCCL's own InfiniBand transport reads it, and here the libfabric plugin (aws-ofi-nccl) is "
-         "the transport: the setting is without effect",
-         fmt::format("leave it out; {} has the plugin's settings", input.nics == "cxi"
-                                                                       ? "nlaunch env --list 'FI_CXI_*'"
-                                                                       : "nlaunch env --list 'OFI_NCCL_*'"),
+        {fmt::format("{} is for InfiniBand, but the network here is {}", setting.name, network),
+         "only NCCL's InfiniBand transport reads it, and the transport here is the libfabric plugin "
+         "(aws-ofi-nccl): the setting has no effect",
+         fmt::format("leave it out; {} lists the plugin's settings", input.nics == "cxi"
+                                                                         ? "nlaunch env --list 'FI_CXI_*'"
+                                                                         : "nlaunch env --list 'OFI_NCCL_*'"),
          ""});
   });
 }
@@ -388,15 +387,14 @@ void check_ib_elsewhere(const LintInput& input, Report& report) {
 const Registered<Rule> ib_elsewhere_rule{{
     .order = 215,
     .name = "ib-elsewhere",
-    .title = "settings for InfiniBand on another network",
-    .explain =
-        "NCCL_IB_* are read by NCCL's InfiniBand transport alone. On Slingshot and on EFA traffic goes "
-        "through the libfabric plugin, which does not read them.",
+    .title = "InfiniBand settings on another network",
+    .explain = "Only NCCL's InfiniBand transport reads NCCL_IB_*. On Slingshot and EFA, traffic goes through "
+               "the libfabric plugin, which ignores them.",
     .source = "NCCL src/transport/net_ib; aws-ofi-nccl README",
     .check = check_ib_elsewhere,
 }};
 
-/// The devices of "0,1,2", in this order; nothing for ranges and what is no list.
+/// The devices of "0,1,2", in order; nullopt for ranges and anything that is not a list.
 std::optional<std::vector<std::string>> devices_of(const std::string& value) {
   auto devices = text::split(value, ',');
   const bool plain = std::ranges::all_of(devices, [](const std::string& one) {
@@ -421,25 +419,25 @@ void check_visible_devices(const LintInput& input, Report& report) {
       last = environment.find(name);
     }
     if (!all_known || last == nullptr || seen.size() >= *input.gpus) continue;
-    report.warning(last->span, {fmt::format("{}={} shows {} of the {} that the job asks for", name,
+    report.warning(last->span, {fmt::format("{}={} exposes {} of the {} that the job requests", name,
                                             *last->value, seen.size(), text::count(*input.gpus, "GPU")),
-                                "the others stay idle for as long as the job lasts",
-                                "leave it out: Slurm sets it to what the job has; or ask for fewer", ""});
+                                "the others stay idle for the whole job",
+                                "leave it out (Slurm sets it to the job's GPUs), or request fewer", ""});
   }
 }
 
 const Registered<Rule> visible_devices_rule{{
     .order = 222,
     .name = "visible-devices",
-    .title = "a list of devices that leaves out GPUs of the job",
-    .explain = "A list that was written for another machine hides GPUs that the job pays for. Slurm sets the "
-               "variable by itself where it hands out GPUs.",
+    .title = "a device list that hides GPUs of the job",
+    .explain = "A list written for another machine hides GPUs that the job is charged for. Slurm sets the "
+               "variable itself when it allocates GPUs.",
     .source = "CUDA C++ programming guide, CUDA_VISIBLE_DEVICES; HIP docs, environment variables",
     .check = check_visible_devices,
 }};
 
 void check_debug_left_on(const LintInput& input, Report& report) {
-  if (input.plan) return;  // there an overlay asks for it
+  if (input.plan) return;  // there, an overlay requests it
   each_value(input, report, "NCCL_DEBUG",
              [&](const Environment& environment, const Setting& setting, const std::string& value) {
                const auto level = text::lower(value);
@@ -449,16 +447,16 @@ void check_debug_left_on(const LintInput& input, Report& report) {
                  return;
                report.note(
                    setting.span,
-                   {fmt::format("NCCL_DEBUG={} writes NCCL's log into the job's own output", value),
-                    level == "trace" ? "a release build of NCCL has no trace lines: it writes what INFO "
-                                       "writes, hundreds of lines for each rank and communicator"
-                                     : "each rank writes hundreds of lines for each communicator, among "
-                                       "which an error is hard to find",
-                    "NCCL_DEBUG=WARN, or NCCL_DEBUG_FILE=FOLDER/nccl.%h.%p.log beside it", ""});
+                   {fmt::format("NCCL_DEBUG={} writes NCCL's log into the job's output", value),
+                    level == "trace" ? "a release build of NCCL has no trace lines: it writes the same "
+                                       "as INFO, hundreds of lines per rank and communicator"
+                                     : "each rank writes hundreds of lines per communicator, which makes "
+                                       "errors hard to find",
+                    "NCCL_DEBUG=WARN, or add NCCL_DEBUG_FILE=DIR/nccl.%h.%p.log", ""});
              });
   struct Log {
     std::string_view name;
-    std::vector<std::string_view> levels;  ///< in small letters
+    std::vector<std::string_view> levels;  ///< in lowercase
   };
   const std::array<Log, 6> logs{{{"FI_LOG_LEVEL", {"info", "debug", "trace"}},
                                  {"UCX_LOG_LEVEL", {"info", "debug", "trace", "data", "poll"}},
@@ -472,10 +470,8 @@ void check_debug_left_on(const LintInput& input, Report& report) {
           if (!setting.exported || std::ranges::find(log.levels, text::lower(value)) == log.levels.end())
             return;
           report.note(setting.span,
-                      {fmt::format("{}={} is for looking for a fault", log.name, value),
-                       "each process writes what it does, call by call, among which an error is hard to "
-                       "find",
-                       "leave it out", ""});
+                      {fmt::format("{}={} is for debugging", log.name, value),
+                       "each process logs every call, which makes errors hard to find", "leave it out", ""});
         });
   }
 }
@@ -483,11 +479,11 @@ void check_debug_left_on(const LintInput& input, Report& report) {
 const Registered<Rule> debug_left_on_rule{{
     .order = 305,
     .name = "debug-left-on",
-    .title = "NCCL_DEBUG=INFO, or another log for debugging, left on",
-    .explain = "INFO is for looking at one start; so are the logs of libfabric, UCX, NVSHMEM, Ray, vLLM and "
-               "torchrun below "
-               "warnings. At scale its lines fill the log of the job. WARN says what is "
-               "wrong and nothing else; NCCL_DEBUG_FILE puts the rest where it is out of the way.",
+    .title = "NCCL_DEBUG=INFO, or another debug log, left on",
+    .explain = "INFO is for examining a single start; so are the logs of libfabric, UCX, NVSHMEM, Ray, vLLM "
+               "and torchrun "
+               "below the warning level. At scale its lines fill the job's log. WARN "
+               "prints only problems; NCCL_DEBUG_FILE writes the rest to a separate file.",
     .source = "NCCL src/debug.cc, src/include/debug.h",
     .check = check_debug_left_on,
 }};

@@ -15,7 +15,7 @@
 namespace nlaunch::lint {
 namespace {
 
-/// What `set -e`, `set -euo pipefail` or a first line with -e do; nothing for any other command.
+/// The effect of `set -e`, `set -euo pipefail` or a first line with -e; nullopt for any other command.
 std::optional<bool> sets_errexit(const ScriptCommand& command) {
   if (command.words[0] != "set") return std::nullopt;
   for (std::size_t i = 1; i < command.words.size(); ++i) {
@@ -39,7 +39,7 @@ bool shebang_has_e(const Script& script) {
          });
 }
 
-/// `code=$?`, at the beginning of a line: bash tells only what it came to.
+/// `code=$?` at the start of a line: bash traces only what it reaches.
 bool takes_exit_code(const SourceSpan& span) {
   const auto line = span.source_line();
   const auto equals = line.find('=');
@@ -48,7 +48,7 @@ bool takes_exit_code(const SourceSpan& span) {
   return value == "$?" || value == "\"$?\"" || value.starts_with("$? ") || value.starts_with("$?;");
 }
 
-/// A trap on EXIT or ERR cleans up whatever happens.
+/// A trap on EXIT or ERR cleans up in any case.
 bool is_trap(const ScriptCommand& command) {
   return command.words[0] == "trap" && std::ranges::any_of(command.words, [](const std::string& word) {
            return word == "EXIT" || word == "ERR" || word == "0";
@@ -78,13 +78,12 @@ void check_unreadable(const LintInput& input, Report& report) {
 const Registered<Rule> unreadable_rule{{
     .order = 350,
     .name = "unreadable",
-    .title = "a part of a script that bash did not come to",
-    .explain =
-        "A script is looked at by letting bash run it where it has no effect. It may end early there: an "
-        "argument is missing, or a variable under set -u, or it runs into a limit. What it did up to that "
-        "line is linted. Arguments go behind --, variables into --env NAME=VALUE. Of a script that it "
-        "sources "
-        "or starts, and that is not here, nothing is known.",
+    .title = "part of a script that bash did not reach",
+    .explain = "nlaunch examines a script by letting bash run it without effects. The script can exit early "
+               "there: an argument is missing, a variable is unset under set -u, or it reaches a limit. "
+               "Everything up to that line is linted. Pass arguments after --, and variables with --env "
+               "NAME=VALUE. "
+               "Nothing is known about a sourced or started script that is not here.",
     .check = check_unreadable,
 }};
 
@@ -95,11 +94,11 @@ void check_no_folder(const LintInput& input, Report& report) {
 const Registered<Rule> no_folder_rule{{
     .order = 357,
     .name = "no-folder",
-    .title = "output into a folder that is not there",
-    .explain =
-        "bash opens what stands behind > before it starts a program, and makes no folders: without the "
-        "folder "
-        "the program does not start. A folder is looked for where lint is called, or else beside the script.",
+    .title = "output into a directory that does not exist",
+    .explain = "bash opens the file after > before it starts a program, and does not create directories: if "
+               "the "
+               "directory is missing, the program does not start. Directories are searched for in the "
+               "directory where lint is called, then next to the script.",
     .source = "bash(1), REDIRECTION",
     .check = check_no_folder,
 }};
@@ -113,21 +112,21 @@ void check_line_ends(const LintInput& input, Report& report) {
                         file->text.begin(), file->text.begin() + static_cast<std::ptrdiff_t>(at), '\n')) +
                     1;
   report.error({file, line, 1, 1},
-               {"the lines end as on Windows (CRLF)",
-                "bash takes the carriage return as part of every value, and sbatch refuses the script",
+               {"the file has Windows line endings (CRLF)",
+                "bash treats the carriage return as part of every value, and sbatch rejects the script",
                 fmt::format("sed -i 's/\\r$//' {}", file->name), ""});
 }
 
 const Registered<Rule> line_ends_rule{{
     .order = 360,
     .name = "line-ends",
-    .title = "lines that end as on Windows",
-    .explain = "A carriage return is a character like any other for bash.",
+    .title = "Windows line endings",
+    .explain = "For bash, a carriage return is an ordinary character.",
     .source = "sbatch(1)",
     .check = check_line_ends,
 }};
 
-/// The lines from one to before another, where a failure would be looked at.
+/// The lines from one up to another, where a failure would be checked.
 bool is_guarded(const SourceSpan& from, const SourceSpan& to) {
   for (auto at = from; at.line < to.line; ++at.line) {
     const auto line = at.source_line();
@@ -155,16 +154,16 @@ void check_exit_code_lost(const LintInput& input, Report& report) {
     if (before == nullptr || !errexit[command.shell] || before->span.file != command.span.file ||
         before->span.line >= command.span.line || !takes_exit_code(command.span))
       continue;
-    // Within a function or a loop the failure may be looked at by whoever called it.
+    // Inside a function or a loop, the caller may check the failure.
     if (is_indented(command.span) || is_indented(before->span) || is_guarded(before->span, command.span))
       continue;
     const auto& program = before->words[0];
     if (program.find('=') != std::string::npos) continue;
-    report.error(command.span, {fmt::format("under set -e this line is reached only where {} succeeded",
+    report.error(command.span, {fmt::format("under set -e this line is reached only if {} succeeds",
                                             program.substr(program.rfind('/') + 1)),
-                                "a failure ends the script on the spot: what cleans up, keeps the exit "
-                                "code or submits the next job below is "
-                                "skipped",
+                                "a failure exits the script immediately: code below that cleans up, "
+                                "saves the exit code or submits the "
+                                "next job is skipped",
                                 "COMMAND || code=$?   (or: trap 'clean up' EXIT)", ""});
   }
 }
@@ -173,13 +172,13 @@ const Registered<Rule> exit_code_lost_rule{{
     .order = 370,
     .name = "exit-code-lost",
     .title = "code after a failure that set -e never reaches",
-    .explain = "set -e ends the script at the first command that fails: the line which keeps its exit code "
+    .explain = "set -e exits the script at the first command that fails: the line that saves its exit code "
                "runs only after a success.",
     .source = "bash(1), set -e",
     .check = check_exit_code_lost,
 }};
 
-/// The value comes from outside of a script: an argument, a variable that it is given.
+/// True if the value comes from outside the script: an argument, or a variable that it is given.
 bool comes_from_outside(const LintInput& input, const Setting& setting) {
   if (!input.script || !setting.value) return false;
   const std::string_view value = *setting.value;
@@ -192,11 +191,11 @@ bool comes_from_outside(const LintInput& input, const Setting& setting) {
 }
 
 Report::Saying in_words(const std::string& what) {
-  return {fmt::format("{} is among the words of a command", what),
-          "whoever is on the machine sees them in the list of processes (ps), Slurm and Ray keep them with "
-          "the job, "
-          "and set -x prints them",
-          "have the program read its variable, or a file that is yours alone", ""};
+  return {fmt::format("{} is in the arguments of a command", what),
+          "anyone on the machine can see them in the process list (ps), Slurm and Ray store them with the "
+          "job, and "
+          "set -x prints them",
+          "let the program read its environment variable, or a file that only you can read", ""};
 }
 
 void check_secret(const LintInput& input, Report& report) {
@@ -209,9 +208,9 @@ void check_secret(const LintInput& input, Report& report) {
     }
     if (outside || !setting.holds_secret()) return;
     report.warning(setting.span,
-                   {fmt::format("the value of {} stands in this file", setting.name),
-                    "whoever can read the file, the job's record (scontrol show job, sacct) or a process's "
-                    "environment has it",
+                   {fmt::format("the value of {} is in this file", setting.name),
+                    "anyone who can read the file, the job's record (scontrol show job, sacct) or a "
+                    "process's environment can see it",
                     fmt::format("read it where it is needed: {}=$(< ~/.secrets/{})  (nlaunch: secrets:)",
                                 setting.name, setting.name),
                     ""});
@@ -225,10 +224,11 @@ void check_secret(const LintInput& input, Report& report) {
     }
     report.warning(
         one.span,
-        {fmt::format("{} stands in this file", one.what),
-         "whoever can read the file, the job's record (scontrol show job, sacct) or the list of "
-         "processes (ps) has it",
-         "a variable that is read where it is needed: NAME=$(< ~/.secrets/NAME)  (nlaunch: secrets:)", ""});
+        {fmt::format("{} is in this file", one.what),
+         "anyone who can read the file, the job's record (scontrol show job, sacct) or the "
+         "process list (ps) can see it",
+         "use a variable that is read where it is needed: NAME=$(< ~/.secrets/NAME)  (nlaunch: secrets:)",
+         ""});
   }
 }
 
@@ -236,11 +236,11 @@ const Registered<Rule> secret_rule{{
     .order = 380,
     .name = "secret",
     .title = "a secret written into a file",
-    .explain = "A job's script is kept by Slurm, an exported variable is in every process's environment, and "
-               "a command's arguments are in the list of processes, also where their value comes from a "
-               "variable. Known are variables and options by their "
-               "names (HF_TOKEN, --api-key), passwords in addresses, the key of wandb login, and keys that "
-               "begin as those of well-known services do (hf_, sk-, ghp_).",
+    .explain = "Slurm stores a job's script, an exported variable is in every process's environment, and a "
+               "command's arguments are in the process list, even if their value comes from a variable. "
+               "Secrets are recognized as variables and options by "
+               "name (HF_TOKEN, --api-key), passwords in URLs, the key of wandb login, and keys with the "
+               "prefixes of well-known services (hf_, sk-, ghp_).",
     .check = check_secret,
 }};
 
@@ -253,8 +253,8 @@ const Registered<Rule> failed_test_rule{{
     .name = "failed-test",
     .title = "a test of a variable that nothing sets",
     .explain =
-        "[ $NAME -gt 1 ] is no test where NAME is empty: bash says so, and goes on as if the answer were no. "
-        "In [[ ]] or (( )) an empty variable is 0.",
+        "[ $NAME -gt 1 ] is not a valid test if NAME is empty: bash prints an error and continues as if the "
+        "test were false. In [[ ]] or (( )) an empty variable is 0.",
     .source = "bash(1), CONDITIONAL EXPRESSIONS",
     .check = check_failed_test,
 }};
@@ -269,7 +269,7 @@ void check_late_trap(const LintInput& input, Report& report) {
     const auto& name = command.words[0];
     if (command.works || name == "wait") {
       worked = worked || command.works;
-      trap = nullptr;  // there is still something for it to catch
+      trap = nullptr;  // there is still something to catch
     } else if (name == "trap" && worked && command.words.size() > 2 && command.words[1] != "-" &&
                !command.words[1].empty() && command.words[1] != "--") {
       trap = &command;
@@ -277,24 +277,24 @@ void check_late_trap(const LintInput& input, Report& report) {
   }
   if (trap == nullptr) return;
   report.warning(trap->span,
-                 {"this trap is set when the work is done",
-                  "it catches nothing that happens before: the signal before the time limit ends the "
-                  "script, and a failure under set -e does",
-                  "set it above the first program", ""});
+                 {"this trap is set after the work is done",
+                  "it catches nothing that happens earlier: the signal before the time limit kills "
+                  "the script, and a failure under set -e exits it",
+                  "set it before the first program", ""});
 }
 
 const Registered<Rule> late_trap_rule{{
     .order = 375,
     .name = "late-trap",
-    .title = "a trap that is set behind the work",
+    .title = "a trap that is set after the work",
     .explain =
-        "A trap holds from the line on that sets it. Behind the last program it saves nothing, asks for no "
-        "requeue and cleans up nothing of a job that failed.",
+        "A trap takes effect from the line that sets it. After the last program, it saves nothing, requests "
+        "no requeue and cleans up nothing for a failed job.",
     .source = "bash(1), trap",
     .check = check_late_trap,
 }};
 
-/// It stays until something ends.
+/// True if it blocks until something exits.
 bool stays(const ScriptCommand& command) {
   constexpr std::array<std::string_view, 6> kNames{"wait", "sleep", "tail", "read", "inotifywait", "exec"};
   const auto& name = command.words[0];
@@ -309,30 +309,30 @@ void check_not_waited_for(const LintInput& input, Report& report) {
     if (command.works && command.span.file == input.script->file) last = &command;
   }
   if (last == nullptr || !last->background) return;
-  // What runs in the background is told when it comes to run: lines say what stands behind it.
+  // Background commands are traced when they get to run, so line numbers tell what follows them.
   const bool waits = std::ranges::any_of(commands, [&](const ScriptCommand& command) {
     const bool behind = command.span.file == input.script->file && command.span.line >= last->span.line;
     return behind && (stays(command) || (command.works && !command.background));
   });
   if (waits) return;
   report.error(last->span,
-               {fmt::format("the script ends while {} still runs in the background", last->words[0]),
-                "a job of Slurm ends with its batch script, and so does all that it has started",
-                "wait, as the last line", ""});
+               {fmt::format("the script exits while {} still runs in the background", last->words[0]),
+                "a Slurm job ends when its batch script exits, and everything it started is killed",
+                "add `wait` as the last line", ""});
 }
 
 const Registered<Rule> not_waited_for_rule{{
     .order = 374,
     .name = "not-waited-for",
-    .title = "a batch script that ends before its programs",
+    .title = "a batch script that exits before its programs",
     .explain =
-        "What stands before an & runs on by itself. Slurm ends the job, and with it every program, when "
-        "the batch script has come to its end: wait keeps it until then.",
+        "A command before an & runs in the background. When the batch script exits, Slurm ends the job "
+        "and kills every program: wait keeps the script running until they finish.",
     .source = "sbatch(1); bash(1), wait",
     .check = check_not_waited_for,
 }};
 
-/// What `set -o pipefail` does; nothing for any other command.
+/// The effect of `set -o pipefail`; nullopt for any other command.
 std::optional<bool> sets_pipefail(const ScriptCommand& command) {
   if (command.words[0] != "set") return std::nullopt;
   for (std::size_t i = 2; i < command.words.size(); ++i) {
@@ -346,7 +346,7 @@ std::size_t tee_at(std::string_view line) {
   return std::max(line.rfind("| tee ") + 1, line.rfind("|& tee ") + 1);  // 0: nowhere
 }
 
-/// The first line of the block of commands that a line ends: `) | tee`, `} | tee`, `done | tee`; 0: it ends
+/// The first line of the command block that a line ends: `) | tee`, `} | tee`, `done | tee`; 0 if it ends
 /// none. Both lines have the same indentation.
 std::uint32_t begin_of_block(const SourceLines& lines, std::uint32_t end) {
   const auto begins = [](std::string_view text, std::initializer_list<std::string_view> words) {
@@ -366,7 +366,7 @@ std::uint32_t begin_of_block(const SourceLines& lines, std::uint32_t end) {
   return 0;
 }
 
-/// The line where what begins in a line, or a block around it, goes to tee; 0: it does not.
+/// The line where a command starting on a line, or a block around it, is piped to tee; 0 if it is not.
 std::uint32_t line_of_tee(const SourceLines& lines, std::uint32_t begin) {
   const auto end = lines.end_of_command(begin);
   if (tee_at(lines.line(end)) > 0) return end;
@@ -390,18 +390,18 @@ void check_exit_code_of_tee(const LintInput& input, Report& report) {
     const bool both = lines.line(end).find("|& tee ") != std::string_view::npos;
     report.warning(
         lines.find_text(both ? "|& tee " : "| tee ", end, end),
-        {"behind | tee the exit code of the program is lost",
-         "without pipefail a pipe ends as its last command does: a run that failed counts as one that "
-         "succeeded, for Slurm, for set -e and for a job that depends on it",
-         "set -o pipefail, above", ""});
-    return;  // the first says it for all
+        {"after | tee the exit code of the program is lost",
+         "without pipefail, a pipe returns the exit code of its last command: a failed run counts as a "
+         "success for Slurm, for set -e and for dependent jobs",
+         "add `set -o pipefail` above", ""});
+    return;  // one finding covers all
   }
 }
 
 const Registered<Rule> exit_code_of_tee_rule{{
     .order = 372,
     .name = "exit-code-of-tee",
-    .title = "a program whose exit code ends in tee",
+    .title = "a program whose exit code is hidden by tee",
     .explain =
         "The exit code of a pipe is that of its last command, and tee succeeds. With set -o pipefail it is "
         "that of the last command that failed.",
@@ -409,7 +409,7 @@ const Registered<Rule> exit_code_of_tee_rule{{
     .check = check_exit_code_of_tee,
 }};
 
-/// It succeeds whatever was before. `exit $code` is another matter.
+/// True if it always succeeds, unlike `exit $code`.
 bool always_succeeds(const ScriptCommand& command) {
   constexpr std::array<std::string_view, 9> kNames{"echo",   "printf", "date",  "true",      ":",
                                                    "export", "unset",  "sleep", "deactivate"};
@@ -423,7 +423,8 @@ bool always_succeeds(const ScriptCommand& command) {
   return assigns || std::ranges::find(kNames, words[0]) != kNames.end();
 }
 
-/// The script looks at the exit code of what begins in a line, or may: a function may be called in a test.
+/// True if the script checks, or may check, the exit code of a command starting on a line: a function may be
+/// called in a test.
 bool looks_at_codes(const Script& script, std::uint32_t line) {
   const auto& text = script.file->text;
   const SourceLines lines(script.file);
@@ -447,7 +448,7 @@ void check_exit_code_hidden(const LintInput& input, Report& report) {
   const ScriptCommand* program = nullptr;
   const ScriptCommand* last = nullptr;
   for (const auto& command : script.commands) {
-    // Of what one line starts the first is the one that it names: srun.
+    // The first command that a line starts is the one that it names: srun.
     const bool same = program != nullptr && program->span.line == command.span.line;
     if (command.works && command.span.file == script.file && !same)
       program = errexit && !command.background ? nullptr : &command;
@@ -463,18 +464,18 @@ void check_exit_code_hidden(const LintInput& input, Report& report) {
   ++behind.line;
   const bool waits = last->words[0] == "wait";
   if (is_guarded(waits ? last->span : program->span, behind)) return;
-  // A program in the background that nothing waits for is ended with the script.
+  // A background program that nothing waits for is killed when the script exits.
   if (program->background && !waits) return;
   const auto name = program->words[0].substr(program->words[0].rfind('/') + 1);
   report.warning(
       last->span,
-      {waits ? std::string("wait without a process succeeds whatever has failed")
-             : fmt::format("the script ends with the exit code of this line: a failure of {} is lost", name),
-       "Slurm takes the job for one that succeeded, and starts those that depend on it (afterok)",
-       waits
-           ? "pids+=($!) behind each &, then: for pid in \"${pids[@]}\"; do wait \"$pid\" || code=$?; done; "
-             "exit ${code:-0}"
-           : fmt::format("set -e above, or {} … || exit", name),
+      {waits ? std::string("`wait` without a process id succeeds even if a program failed")
+             : fmt::format("the script exits with the exit code of this line: a failure of {} is lost", name),
+       "Slurm considers the job successful and starts dependent jobs (afterok)",
+       waits ? "add pids+=($!) after each &, then: for pid in \"${pids[@]}\"; do wait \"$pid\" || code=$?; "
+               "done; "
+               "exit ${code:-0}"
+             : fmt::format("add `set -e` above, or use {} … || exit", name),
        ""});
 }
 
@@ -482,9 +483,9 @@ const Registered<Rule> exit_code_hidden_rule{{
     .order = 371,
     .name = "exit-code-hidden",
     .title = "a failure that the script's last command hides",
-    .explain = "A script ends with the exit code of its last command. Without set -e bash goes on after a "
-               "failure, and echo succeeds. wait without a process succeeds also where a program in the "
-               "background has failed.",
+    .explain = "A script exits with the exit code of its last command. Without set -e, bash continues "
+               "after a failure, and echo succeeds. `wait` without a process id succeeds even if a "
+               "background program failed.",
     .source = "bash(1), EXIT STATUS, wait",
     .check = check_exit_code_hidden,
 }};
@@ -515,10 +516,11 @@ void check_conda(const LintInput& input, Report& report) {
     if (!tool || words.size() < 2 || words[1] != "activate") continue;
     report.warning(
         command.span,
-        {fmt::format("{} activate in a shell that has not been told of it", words[0]),
-         "a batch script reads no ~/.bashrc: only where the shell that submits it exports conda's function "
-         "does this work, and else the programs of another environment run",
-         fmt::format("eval \"$({} shell.bash hook)\" above, or source …/etc/profile.d/conda.sh", words[0]),
+        {fmt::format("{} activate in a shell that is not set up for it", words[0]),
+         "a batch script does not read ~/.bashrc: this works only if the submitting shell exports conda's "
+         "function; otherwise programs from another environment run",
+         fmt::format("add eval \"$({} shell.bash hook)\" above, or source …/etc/profile.d/conda.sh",
+                     words[0]),
          ""});
     return;
   }
@@ -528,9 +530,9 @@ const Registered<Rule> conda_rule{{
     .order = 358,
     .name = "conda",
     .title = "conda activate without its function",
-    .explain = "conda activate is a function that conda's hook defines. `conda init` writes it into "
+    .explain = "conda activate is a function that conda's hook defines. `conda init` writes it to "
                "~/.bashrc, which "
-               "bash reads for an interactive shell alone.",
+               "only interactive shells read.",
     .source = "docs.conda.io, conda init; bash(1), INVOCATION",
     .check = check_conda,
 }};
@@ -546,9 +548,9 @@ void check_installs_at_once(const LintInput& input, Report& report) {
     if (first != nullptr && first->step == program.step && first->rank != program.rank &&
         first->span.line == program.span.line)
       return report.warning(first->span,
-                            {"several tasks install packages at once",
-                             "where they share the environment one replaces files that another loads",
-                             "once, before the steps", ""});
+                            {"several tasks install packages at the same time",
+                             "if they share the environment, one replaces files that another is loading",
+                             "install once, before the steps", ""});
     if (first == nullptr) first = &program;
   }
 }
@@ -557,9 +559,9 @@ const Registered<Rule> installs_at_once_rule{{
     .order = 359,
     .name = "installs-at-once",
     .title = "pip install in each task of a step",
-    .explain = "pip takes no lock: two that write into one environment leave it damaged. In a container each "
+    .explain = "pip does not lock: two that write to the same environment corrupt it. In a container, each "
                "task may "
-               "have an environment of its own.",
+               "have its own environment.",
     .source = "pip.pypa.io",
     .check = check_installs_at_once,
 }};
@@ -567,25 +569,27 @@ const Registered<Rule> installs_at_once_rule{{
 void check_unset(const LintInput& input, Report& report) {
   if (!input.script) return;
   for (const auto& one : input.script->unset)
-    report.warning(one.span,
-                   {fmt::format("nothing sets {}", one.name),
-                    "bash takes it as empty, and says nothing: it is 0 in $(( )), and a path that "
-                    "begins with it begins at the root",
-                    one.set_name.empty()
-                        ? fmt::format("--env {}=… here, if it is given to the job", one.name)
-                        : fmt::format("{}, if that is meant; --env {}=… here, if it is given to the job",
-                                      one.set_name, one.name),
-                    ""});
+    report.warning(
+        one.span,
+        {fmt::format("nothing sets {}", one.name),
+         "bash silently treats it as empty: it is 0 in $(( )), and a path that starts "
+         "with it starts at the root",
+         one.set_name.empty()
+             ? fmt::format("pass --env {}=… if the job gets it from outside", one.name)
+             : fmt::format(
+                   "{}, if that is what you meant; otherwise pass --env {}=… if the job gets it from outside",
+                   one.set_name, one.name),
+         ""});
 }
 
 const Registered<Rule> unset_rule{{
     .order = 356,
     .name = "unset",
-    .title = "a variable that nothing sets, in a number or at the head of a path",
+    .title = "an unset variable in arithmetic or at the start of a path",
     .explain =
-        "Without set -u bash takes a name that nothing sets as empty. Looked at is what stands in $(( )) "
-        "and what a path begins with: $data/train is then /train. Names in "
-        "capitals at the head of a path may be a site's, and are told where one that is set is alike.",
+        "Without set -u, bash treats an unset variable as empty. The rule examines $(( )) and the start "
+        "of paths: $data/train becomes /train. Uppercase names at the start "
+        "of a path may be set by the site, and are reported only if a variable with a similar name is set.",
     .source = "bash(1), set -u",
     .check = check_unset,
 }};

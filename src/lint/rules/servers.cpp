@@ -35,8 +35,8 @@ void check_same_port(const LintInput& input, Report& report) {
       if (!at_once || !is_server(before) || value_of(before, {"--port", "-p"}) != port) continue;
       return report.error(
           programs[i].span,
-          {fmt::format("two servers of a node are to listen on port {}", text::printable(*port)),
-           "the second ends with \"address already in use\", or its requests go to the first",
+          {fmt::format("two servers on a node use port {}", text::printable(*port)),
+           "the second fails with \"address already in use\", or its requests go to the first",
            "--port $((8000 + i))", ""});
     }
   }
@@ -46,7 +46,7 @@ const Registered<Rule> same_port_rule{{
     .order = 447,
     .name = "same-port",
     .title = "servers with the same port on a node",
-    .explain = "One process of a node listens on a port.",
+    .explain = "Only one process on a node can listen on a port.",
     .source = "bind(2), EADDRINUSE",
     .check = check_same_port,
 }};
@@ -63,9 +63,9 @@ void check_too_parallel(const LintInput& input, Report& report) {
                                            "--tp-size", "--num-shard"})
                            .value_or(1);
     if (wants <= gpus) return;
-    report.error(program.span,
-                 {fmt::format("the server is to use {}, and sees {}", text::count(wants, "GPU"), gpus),
-                  "it does not start", fmt::format("a tensor-parallel size of {}", gpus), ""});
+    report.error(program.span, {fmt::format("the server is configured for {}, but sees {}",
+                                            text::count(wants, "GPU"), gpus),
+                                "it does not start", fmt::format("a tensor-parallel size of {}", gpus), ""});
   });
 }
 
@@ -73,7 +73,7 @@ const Registered<Rule> too_parallel_rule{{
     .order = 448,
     .name = "too-parallel",
     .title = "a server with more tensor-parallel ranks than GPUs",
-    .explain = "Each rank of an engine has a GPU of its own.",
+    .explain = "Each rank of an engine needs its own GPU.",
     .source = "vLLM, Distributed Inference and Serving",
     .check = check_too_parallel,
 }};
@@ -93,19 +93,19 @@ void check_ray_ends(const LintInput& input, Report& report) {
     if (goes_on) continue;
     return report.error(
         programs[i].span,
-        {"ray start goes to the background, and its task ends",
-         "Slurm ends what a step has started when its tasks have ended: the node leaves the cluster again",
-         "ray start --block, behind srun … &", ""});
+        {"ray start goes to the background, and its task exits",
+         "Slurm kills what a step started when its tasks have exited: the node leaves the cluster again",
+         "use ray start --block, with srun … &", ""});
   }
 }
 
 const Registered<Rule> ray_ends_rule{{
     .order = 449,
     .name = "ray-ends",
-    .title = "a node of Ray that ends with its step",
+    .title = "a Ray node that ends with its step",
     .explain =
-        "ray start returns when its processes run in the background. In a step of Slurm nothing stays in the "
-        "background: --block keeps the task.",
+        "ray start returns once its processes run in the background. A Slurm step keeps nothing in the "
+        "background: --block keeps the task running.",
     .source = "docs.ray.io, Deploying on Slurm; srun(1)",
     .check = check_ray_ends,
 }};
@@ -131,10 +131,9 @@ void check_fixed_wait(const LintInput& input, Report& report) {
       const auto what = program_name(server->words[0]);
       return report.note(
           sleep->span,
-          {fmt::format("the script takes {} for ready after a time", what),
-           "a model that loads longer, or a node that joins later, and what follows fails or has fewer "
-           "GPUs",
-           what == "ray" ? "until ray status names all nodes"
+          {fmt::format("the script assumes that {} is ready after a fixed time", what),
+           "if a model loads more slowly or a node joins later, what follows fails or gets fewer GPUs",
+           what == "ray" ? "wait until `ray status` lists all nodes"
                          : "until curl -sf http://HOST:PORT/health; do sleep 5; done",
            ""});
     }
@@ -144,10 +143,10 @@ void check_fixed_wait(const LintInput& input, Report& report) {
 const Registered<Rule> fixed_wait_rule{{
     .order = 450,
     .name = "fixed-wait",
-    .title = "a time instead of a readiness check",
-    .explain = "How long an engine loads depends on the model, the file system and what is cached. It says "
-               "when it is "
-               "ready.",
+    .title = "a fixed delay instead of a readiness check",
+    .explain = "How long an engine takes to load depends on the model, the file system and the caches. It "
+               "reports "
+               "when it is ready.",
     .source = "vLLM, /health; docs.ray.io, ray status",
     .check = check_fixed_wait,
 }};
@@ -174,13 +173,13 @@ void check_endless_wait(const LintInput& input, Report& report) {
     static const RE2 kForEver(R"re(^\s*while\s+(true|:))re");
     const bool for_ever = RE2::PartialMatch(first, kForEver);
     const bool asks = RE2::PartialMatch(for_ever ? std::string_view(block) : first, kAsks);
-    // A loop without an end that is left is a wait, too; one that looks at files is another thing.
+    // An endless loop with an exit is also a wait; one that checks files is something else.
     const bool is_wait =
         !for_ever || (block.find("break") != std::string::npos && block.find("-f ") == std::string::npos);
     if (!asks || !is_wait || RE2::PartialMatch(block, kEnds)) continue;
-    report.note(lines.whole(number), {"this waits for ever where the server has died",
-                                      "the job keeps its nodes until its time is over, and says nothing",
-                                      "a limit, and kill -0 $PID in the loop", ""});
+    report.note(lines.whole(number), {"this waits forever if the server has died",
+                                      "the job holds its nodes until the time limit, without any message",
+                                      "add a limit, and kill -0 $PID in the loop", ""});
     return;
   }
 }
@@ -189,8 +188,8 @@ const Registered<Rule> endless_wait_rule{{
     .order = 451,
     .name = "endless-wait",
     .title = "a wait for a server that may have died",
-    .explain = "A server that ends at its start never answers. A loop that asks looks whether it lives, or "
-               "has a limit.",
+    .explain = "A server that dies at startup never answers. A polling loop needs a check that the server "
+               "is alive, or a limit.",
     .source = "bash(1), until",
     .check = check_endless_wait,
 }};
@@ -201,9 +200,9 @@ void check_open_dashboard(const LintInput& input, Report& report) {
     if (program_name(program.words[0]) != "ray" || value_of(program, {"--dashboard-host"}) != "0.0.0.0")
       continue;
     return report.warning(program.span,
-                          {"Ray's dashboard is open to all who reach the node",
-                           "whoever can connect starts jobs there as you: it asks for no password",
-                           "leave --dashboard-host out (127.0.0.1), and use a tunnel", ""});
+                          {"Ray's dashboard is open to everyone who can reach the node",
+                           "anyone who can connect can start jobs as you: there is no password",
+                           "remove --dashboard-host (default 127.0.0.1), and use a tunnel", ""});
   }
 }
 
@@ -211,7 +210,7 @@ const Registered<Rule> open_dashboard_rule{{
     .order = 452,
     .name = "open-dashboard",
     .title = "Ray's dashboard on all interfaces",
-    .explain = "The dashboard's port takes jobs, from anybody.",
+    .explain = "The dashboard's port accepts jobs from anyone.",
     .source = "docs.ray.io, Security",
     .check = check_open_dashboard,
 }};

@@ -26,7 +26,7 @@ bool is_upper_name(std::string_view text) {
          (text[0] < '0' || text[0] > '9');
 }
 
-/// The variable whose value a comma cuts in two, or nothing.
+/// The variable whose value is cut at a comma, or empty.
 std::string cut_value(const std::string& list) {
   std::string last;
   for (const auto& part : text::split(list, ',')) {
@@ -36,7 +36,7 @@ std::string cut_value(const std::string& list) {
     } else if (!last.empty() && !part.empty() && !is_upper_name(part) && !part.ends_with("_proxy")) {
       return last;
     } else if (!last.empty()) {
-      // A word in capitals may be a name; behind a variable that takes a list it is more of its value.
+      // An uppercase word may be a name; after a variable that accepts a list, it belongs to the value.
       const auto known = find_variables(last);
       if (!known.empty() && known.front()->type == ValueType::list && find_variables(part).empty())
         return last;
@@ -50,9 +50,9 @@ void check_export(const StepOption& option, Report& report) {
   const auto name = cut_value(list);
   if (name.empty()) return;
   report.error(option.span,
-               {fmt::format("--export cuts the value of {} at its comma", name),
-                "srun takes every comma for the start of the next variable: the rest of the value is lost",
-                fmt::format("export {}=… in front of srun, and --export=ALL", name), ""});
+               {fmt::format("--export cuts off the value of {} at its comma", name),
+                "srun treats every comma as the start of the next variable: the rest of the value is lost",
+                fmt::format("use `export {}=…` before srun, and --export=ALL", name), ""});
 }
 
 void check_export_commas(const LintInput& input, Report& report) {
@@ -66,7 +66,7 @@ const Registered<Rule> export_commas_rule{{
     .order = 390,
     .name = "export-commas",
     .title = "a value with commas in --export",
-    .explain = "srun and sbatch part the list at every comma.",
+    .explain = "srun and sbatch split the list at every comma.",
     .source = "srun(1), --export",
     .check = check_export_commas,
 }};
@@ -81,19 +81,19 @@ void check_cpus_per_task(const LintInput& input, Report& report) {
     if (step.open_ended) continue;
     report.warning(
         step.span,
-        {"srun does not take over --cpus-per-task from the job",
-         "since Slurm 22.05 each step asks for itself: without it a task may be left with one core, and data "
-         "loading crawls",
+        {"srun does not inherit --cpus-per-task from the job",
+         "since Slurm 22.05 each step must request its own: otherwise a task can end up with one core, and "
+         "data loading crawls",
          "srun --cpus-per-task=$SLURM_CPUS_PER_TASK, or export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK", ""});
-    return;  // the first says it for all
+    return;  // one finding covers all
   }
 }
 
 const Registered<Rule> cpus_per_task_rule{{
     .order = 400,
     .name = "cpus-per-task",
-    .title = "cpus-per-task that a step does not take over",
-    .explain = "Up to Slurm 21.08 a step took it from the job.",
+    .title = "cpus-per-task that a step does not inherit",
+    .explain = "Up to Slurm 21.08 a step inherited it from the job.",
     .source = "Slurm's release notes of 22.05",
     .check = check_cpus_per_task,
 }};
@@ -110,7 +110,7 @@ std::string warning_signal(std::string text) {
   return text;
 }
 
-/// Of its own, or of any end.
+/// A trap for this signal, or for any exit.
 bool traps(const LintInput& input, const std::string& signal) {
   return std::ranges::any_of(input.script->commands, [&](const ScriptCommand& command) {
     return command.words[0] == "trap" && std::ranges::any_of(command.words, [&](const std::string& word) {
@@ -123,10 +123,10 @@ void check_usr1(const LintInput& input, Report& report) {
   for (const auto& option : input.batch) {
     const auto signal = value_of(option, "--signal");
     if (signal.starts_with("B:") || warning_signal(signal) != "USR1") continue;
-    report.warning(option.span, {"--signal asks for USR1",
-                                 "NCCL's and some frameworks' own handlers take this signal, or die of it: "
-                                 "the job ends where it should "
-                                 "have been saved",
+    report.warning(option.span, {"--signal requests USR1",
+                                 "NCCL and some frameworks handle this signal themselves or die from it: "
+                                 "the job is killed when it "
+                                 "should have been saved",
                                  "USR2, or TERM: --signal=USR2@…", ""});
   }
 }
@@ -134,15 +134,15 @@ void check_usr1(const LintInput& input, Report& report) {
 const Registered<Rule> usr1_rule{{
     .order = 410,
     .name = "usr1",
-    .title = "a warning signal that others use",
-    .explain = "USR1's default is to end a process, and libraries take it for their own ends.",
+    .title = "a warning signal that libraries use",
+    .explain = "By default USR1 kills a process, and libraries use it for their own purposes.",
     .source = "facebookincubator/submitit pull request 1708",
     .check = check_usr1,
 }};
 
 void check_untrapped(const LintInput& input, Report& report) {
   if (!input.script || input.script->commands.empty() || input.by_nlaunch) return;
-  // The shell becomes the program, which is asked itself.
+  // The shell executes the program, which then gets the signal itself.
   for (const auto& command : input.script->commands)
     if (command.words[0] == "exec" && command.words.size() > 1) return;
   for (const auto& option : input.batch) {
@@ -152,7 +152,8 @@ void check_untrapped(const LintInput& input, Report& report) {
     report.warning(
         option.span,
         {fmt::format("Slurm sends {} to the batch shell, which has no trap for it", signal),
-         "B: means the shell alone: it ends there and then, and with it the job, which nobody has saved",
+         "B: means only the shell: the signal kills it immediately, and the job with it, before anything is "
+         "saved",
          fmt::format("trap 'kill -{0} $pid; wait $pid' {0}, above srun … & pid=$!; wait $pid", signal), ""});
   }
 }
@@ -161,14 +162,14 @@ const Registered<Rule> untrapped_rule{{
     .order = 411,
     .name = "untrapped",
     .title = "a warning signal to a batch shell that has no trap for it",
-    .explain = "--signal=B:USR1@60 is for the batch shell. bash ends by the signal where it has no trap, and "
-               "runs a trap "
-               "only when the program that it waits for has ended, or while it waits in wait.",
+    .explain = "--signal=B:USR1@60 goes to the batch shell. The signal kills bash if it has no trap; a trap "
+               "runs only "
+               "after the foreground program has exited, or while bash is in `wait`.",
     .source = "sbatch(1), --signal; bash(1), SIGNALS",
     .check = check_untrapped,
 }};
 
-/// What a shell would expand in a path, and sbatch does not; empty: nothing.
+/// The part of a path that a shell would expand but sbatch does not; empty if none.
 std::string is_expanded(std::string_view value) {
   if (value == "~" || value.starts_with("~/")) return "~";
   const auto at = value.find('$');
@@ -183,7 +184,7 @@ std::string is_expanded(std::string_view value) {
 void check_unexpanded(const LintInput& input, Report& report) {
   for (const auto& option : input.batch) {
     const auto equals = option.text.find('=');
-    // Programs of their own look at what --wrap and --comment hold; --export is read by slurmd.
+    // Other programs interpret --wrap and --comment; slurmd reads --export.
     if (equals == std::string::npos || option.text.starts_with("--comment=")) continue;
     const auto text = is_expanded(std::string_view(option.text).substr(equals + 1));
     if (text.empty()) continue;
@@ -191,12 +192,12 @@ void check_unexpanded(const LintInput& input, Report& report) {
     const bool path = name == "--output" || name == "--error" || name == "--input" || name == "--chdir";
     report.error(
         option.span,
-        {fmt::format("sbatch does not expand {}: {} gets it as it is written", text, name),
-         path ? "no shell reads #SBATCH lines: Slurm looks for a folder of this very name, the job fails, "
-                "and leaves no line"
+        {fmt::format("sbatch does not expand {}: {} gets it verbatim", text, name),
+         path ? "no shell reads #SBATCH lines: Slurm looks for a directory with exactly this name, and the "
+                "job fails without any output"
               : "no shell reads #SBATCH lines",
-         path ? fmt::format("the path written out, or {} on sbatch's command line; %u is the user", name)
-              : fmt::format("{} on sbatch's command line, where a shell expands it", name),
+         path ? fmt::format("write out the path, or pass {} on sbatch's command line; %u is the user", name)
+              : fmt::format("pass {} on sbatch's command line, where a shell expands it", name),
          ""});
   }
 }
@@ -204,15 +205,15 @@ void check_unexpanded(const LintInput& input, Report& report) {
 const Registered<Rule> unexpanded_rule{{
     .order = 418,
     .name = "unexpanded",
-    .title = "a variable in #SBATCH, which nobody expands",
+    .title = "a variable in #SBATCH, which is never expanded",
     .explain =
-        "#SBATCH lines are comments for bash, and sbatch expands nothing in them but the patterns of file "
-        "names (%j, %x, %u). $HOME and ~ stay as they are.",
+        "#SBATCH lines are comments for bash, and sbatch expands only file name patterns in them (%j, %x, "
+        "%u). $HOME and ~ are not expanded.",
     .source = "sbatch(1)",
     .check = check_unexpanded,
 }};
 
-/// %j and the like, which no folder can have before the job is there.
+/// %j and similar patterns, which no directory can have before the job exists.
 bool names_job(std::string_view folder) {
   for (auto at = folder.find('%'); at != std::string_view::npos && at + 1 < folder.size();
        at = folder.find('%', at + 2)) {
@@ -224,7 +225,7 @@ bool names_job(std::string_view folder) {
   return false;
 }
 
-/// Seen from here, where sbatch may be called: beside the script, and in the folders above it.
+/// Relative to where sbatch may be called: next to the script, and in the directories above it.
 bool is_seen(const LintInput& input, const std::string& folder) {
   auto place = fs::path(input.script->file->name).parent_path();
   if (input.folder_exists(folder)) return true;
@@ -245,10 +246,10 @@ void check_output_folder(const LintInput& input, Report& report) {
       if (slash != std::string::npos && names_job(path.substr(0, slash))) {
         report.warning(
             option.span,
-            {fmt::format("{} is in a folder that is named after the job", option.text),
-             "Slurm makes no folders, and nobody can make this one before the job has its number: the job "
-             "fails, and leaves no line",
-             "the number in the file's name: a folder that is there, then %x-%j.out", ""});
+            {fmt::format("{} is in a directory named after the job", option.text),
+             "Slurm does not create directories, and this one cannot be created before the job has its id: "
+             "the job fails without any output",
+             "put the id into the file name: an existing directory, then %x-%j.out", ""});
         return;
       }
       if (slash == std::string::npos || slash == 0 || path.find('%') < slash) continue;
@@ -267,17 +268,17 @@ void check_output_folder(const LintInput& input, Report& report) {
       if (!made) {
         report.note(
             option.span,
-            {fmt::format("the log folder {} does not exist here", folder),
-             "Slurm opens this file before the script begins, and makes no folders: submitted from here "
-             "the job fails, and leaves no line",
-             fmt::format("mkdir -p {} before sbatch", folder), ""});
+            {fmt::format("the log directory {} does not exist here", folder),
+             "Slurm opens this file before the script starts, and does not create directories: submitted "
+             "from here, the job fails without any output",
+             fmt::format("run `mkdir -p {}` before sbatch", folder), ""});
         return;
       }
       report.warning(option.span,
-                     {fmt::format("the script makes {} itself, where Slurm already wants to write", folder),
-                      "Slurm opens this file before the script begins: without the folder the job fails, and "
-                      "leaves no line",
-                      fmt::format("mkdir -p {} before sbatch", folder), ""});
+                     {fmt::format("the script creates {} itself, after Slurm needs it", folder),
+                      "Slurm opens this file before the script starts: if the directory is missing, the job "
+                      "fails without any output",
+                      fmt::format("run `mkdir -p {}` before sbatch", folder), ""});
       return;
     }
   }
@@ -286,12 +287,12 @@ void check_output_folder(const LintInput& input, Report& report) {
 const Registered<Rule> output_folder_rule{{
     .order = 420,
     .name = "output-folder",
-    .title = "a log folder that is made too late, or cannot be there",
+    .title = "a log directory that is created too late, or cannot exist",
     .explain =
-        "Slurm opens --output and --error before the script's first line, and makes no folders: one that the "
-        "script makes comes too late, and one named after the job (%j) cannot be there. A relative one is "
-        "looked "
-        "for here and beside the script.",
+        "Slurm opens --output and --error before the script's first line, and does not create directories: "
+        "one that the script creates comes too late, and one named after the job (%j) cannot exist. A "
+        "relative "
+        "path is looked up here and next to the script.",
     .source = "sbatch(1), --output",
     .check = check_output_folder,
 }};
@@ -318,17 +319,17 @@ void check_lost_directive(const LintInput& input, Report& report) {
                                                         "#SBATH",  "#SBTCH",  "#sbatch"};
     if (const auto option = parted_option(comment.text);
         !option.empty() && (first == 0 || comment.span.line < first) && !has_option(input.batch, {option})) {
-      report.note(comment.span,
-                  {fmt::format("# SBATCH with a blank is a comment: {} is not asked for", option),
-                   "sbatch reads lines that begin with #SBATCH, in one word",
-                   "#SBATCH, or ##SBATCH for one that is off", ""});
+      report.note(comment.span, {fmt::format("# SBATCH with a space is a comment: {} is ignored", option),
+                                 "sbatch reads only lines that start with #SBATCH, without a space",
+                                 "use #SBATCH, or ##SBATCH to turn it off", ""});
     } else if (std::ranges::find(kMisspelt, word) != kMisspelt.end()) {
       report.warning(comment.span, {fmt::format("{} is not #SBATCH", word),
-                                    "sbatch takes the line for a comment", "#SBATCH", ""});
+                                    "sbatch treats the line as a comment", "#SBATCH", ""});
     } else if (late) {
-      report.warning(comment.span, {"this #SBATCH stands behind the first command",
-                                    "sbatch reads them up to the first command: this one is a comment",
-                                    "move it up, above everything that runs", ""});
+      report.warning(comment.span,
+                     {"this #SBATCH is after the first command",
+                      "sbatch reads #SBATCH lines up to the first command: this one is a comment",
+                      "move it before the first command", ""});
     }
   }
 }
@@ -336,9 +337,9 @@ void check_lost_directive(const LintInput& input, Report& report) {
 const Registered<Rule> lost_directive_rule{{
     .order = 430,
     .name = "lost-directive",
-    .title = "a line for sbatch that sbatch does not see",
-    .explain = "sbatch reads lines that begin with #SBATCH, up to the first command. A misspelt one is a "
-               "comment, and so are one with a blank in it and one that comes later.",
+    .title = "an #SBATCH line that sbatch does not see",
+    .explain = "sbatch reads lines that start with #SBATCH, up to the first command. A misspelled line, "
+               "one with a space in #SBATCH, or one that comes later is a comment.",
     .source = "sbatch(1)",
     .check = check_lost_directive,
 }};
@@ -358,13 +359,13 @@ void check_sbatch_option(const LintInput& input, Report& report) {
     const auto near = text::nearest(name, known);
     const bool begins =
         std::ranges::any_of(known, [&](const std::string& one) { return one.starts_with(name); });
-    if (!near && !of_srun && !begins) continue;  // a site's plugins have options of their own
-    report.error(option.span, {of_srun ? fmt::format("--{} is an option of srun, and none of sbatch", name)
+    if (!near && !of_srun && !begins) continue;  // a site's plugins have their own options
+    report.error(option.span, {of_srun ? fmt::format("--{} is an option of srun, not of sbatch", name)
                                        : fmt::format("sbatch has no option --{}", name),
-                               "sbatch refuses the script",
-                               of_srun ? fmt::format("srun --{}, in front of the program", name)
-                               : near  ? fmt::format("--{}, if that is meant", *near)
-                                       : "the whole name of the option",
+                               "sbatch rejects the script",
+                               of_srun ? fmt::format("use srun --{} in front of the program", name)
+                               : near  ? fmt::format("--{}, if that is what you meant", *near)
+                                       : "use the full name of the option",
                                ""});
   }
 }
@@ -374,8 +375,8 @@ const Registered<Rule> sbatch_option_rule{{
     .name = "sbatch-option",
     .title = "an option in #SBATCH that sbatch does not have",
     .explain =
-        "A misspelt option, one of srun alone, or the beginning of several names. Others that are not known "
-        "may be of a plugin of the site, and are left alone.",
+        "A misspelled option, one that only srun has, or an ambiguous prefix. Other unknown options may come "
+        "from a site plugin and are not reported.",
     .source = "sbatch(1); Slurm src/common/slurm_opt.c",
     .check = check_sbatch_option,
 }};
@@ -392,11 +393,11 @@ void check_stray_word(const LintInput& input, Report& report) {
     });
     const bool list = before != input.batch.end();
     report.error(word.span,
-                 {fmt::format("'{}' belongs to no option", word.text),
-                  list ? "a list of nodes has commas, and no blanks: what follows a blank is not in it"
-                       : "sbatch takes it for an argument, and reads no option behind it",
+                 {fmt::format("'{}' does not belong to any option", word.text),
+                  list ? "a node list uses commas, not spaces: names after a space are not part of it"
+                       : "sbatch treats it as an argument, and reads no options after it",
                   list ? fmt::format("{},{}", before->text, word.text)
-                       : "quotes around a value with blanks, a # before a comment",
+                       : "quote a value with spaces; put a # before a comment",
                   ""});
   }
 }
@@ -404,10 +405,10 @@ void check_stray_word(const LintInput& input, Report& report) {
 const Registered<Rule> stray_word_rule{{
     .order = 437,
     .name = "stray-word",
-    .title = "a word in #SBATCH that belongs to no option",
+    .title = "a word in #SBATCH that does not belong to any option",
     .explain =
-        "An option takes one word. The second node of --nodelist=a b, or a value with blanks and no quotes, "
-        "is lost, or ends the reading of options.",
+        "An option takes one word. The second node of --nodelist=a b, or the rest of an unquoted value with "
+        "spaces, is lost or ends option parsing.",
     .source = "sbatch(1); getopt(3)",
     .check = check_stray_word,
 }};
@@ -423,9 +424,9 @@ void check_array_output(const LintInput& input, Report& report) {
                             [&](std::string_view part) { return name.find(part) != std::string_view::npos; });
     if (own) continue;
     report.warning(option.span,
-                   {"all tasks of the array write into one file",
-                    "each empties it when it starts (--open-mode=truncate), and their lines are mixed",
-                    "%A_%a in the name", ""});
+                   {"all tasks of the array write to one file",
+                    "each truncates it when it starts (--open-mode=truncate), and their lines are mixed",
+                    "use %A_%a in the name", ""});
     return;
   }
 }
@@ -434,7 +435,7 @@ const Registered<Rule> array_output_rule{{
     .order = 426,
     .name = "array-output",
     .title = "a log that all tasks of an array share",
-    .explain = "%A is the number of the array, %a that of the task, %j that of the task's own job.",
+    .explain = "%A is the job id of the array, %a the index of the task, %j the job id of the task.",
     .source = "sbatch(1), filename pattern",
     .check = check_array_output,
 }};
@@ -446,8 +447,8 @@ void check_array_name(const LintInput& input, Report& report) {
   for (const auto& option : input.batch) {
     const bool path = option.text.starts_with("--output=") || option.text.starts_with("--error=");
     if (!path || option.text.find("%a") == std::string::npos) continue;
-    report.note(option.span, {"%a is the index in an array, and this job is none",
-                              "Slurm writes 4294967294 in its place", "%j, or --array", ""});
+    report.note(option.span, {"%a is the array index, but this job is not an array",
+                              "Slurm writes 4294967294 instead", "use %j, or --array", ""});
     return;
   }
 }
@@ -455,14 +456,14 @@ void check_array_name(const LintInput& input, Report& report) {
 const Registered<Rule> array_name_rule{{
     .order = 425,
     .name = "array-name",
-    .title = "an array's index in the name of a log, without an array",
-    .explain = "Without --array the index has the number that stands for none.",
+    .title = "an array index in a log name, without an array",
+    .explain = "Without --array, the index has the value that stands for no index.",
     .source = "sbatch(1), filename pattern; Slurm src/slurmd/slurmstepd/fname.c",
     .check = check_array_name,
 }};
 
-/// A variable that srun sets in each task, where the shell that reads `text` expands it: neither in single
-/// quotes nor behind a backslash.
+/// A variable that srun sets in each task, if the shell that reads `text` expands it: not in single quotes
+/// and not after a backslash.
 std::string task_variable_in(std::string_view text) {
   constexpr std::array<std::string_view, 4> kOfTask{"SLURM_NODEID", "SLURM_PROCID", "SLURM_LOCALID",
                                                     "SLURMD_NODENAME"};
@@ -489,7 +490,7 @@ std::string task_variable_in(std::string_view text) {
   return {};
 }
 
-/// The batch script runs on the first node, whose name is then what such a variable should hold.
+/// The batch script runs on the first node, so such a variable then has the right value.
 bool means_first(std::string_view variable) {
   return std::ranges::any_of(
       std::array<std::string_view, 8>{"LEAD", "HEAD", "MASTER", "MAIN", "FIRST", "ADDR", "SERVER", "RDZV"},
@@ -498,7 +499,7 @@ bool means_first(std::string_view variable) {
 
 void check_rank_of_shell(const LintInput& input, Report& report) {
   if (!input.script || input.script->commands.empty()) return;
-  // In a rendezvous of c10d the store decides about ranks.
+  // In a c10d rendezvous, the store assigns ranks.
   const auto decides_itself = [](const Step& step) {
     const auto names = [](std::string_view text) { return text.find("rdzv") != std::string_view::npos; };
     return names(step.text) || std::ranges::any_of(step.argv, names);
@@ -506,27 +507,29 @@ void check_rank_of_shell(const LintInput& input, Report& report) {
   const auto tell = [&](const SourceSpan& span, const std::string& name) {
     report.error(
         span,
-        {fmt::format("${} is expanded here, by the batch script's own shell", name),
-         "every task gets the value of the first node: all have one and the same rank",
-         fmt::format("srun bash -c '… ${} …', in single quotes, so that each task expands it", name), ""});
+        {fmt::format("${} is expanded here, by the batch script's shell", name),
+         "every task gets the value of the first node: all have the same rank",
+         fmt::format("use srun bash -c '… ${} …', in single quotes, so that each task expands it", name),
+         ""});
   };
   for (const auto& step : input.steps) {
-    // Of one node now, and written for more.
+    // Runs on one node now, but is written for more.
     const bool grows =
         step.text.find("NNODES") != std::string::npos || step.text.find("NUM_NODES") != std::string::npos;
     if (!(step.several || grows) || step.span.file != input.script->file || decides_itself(step)) continue;
     if (const auto name = task_variable_in(step.text); !name.empty()) tell(step.span, name);
   }
-  // A path with a node's number in it, which is the first node's for all.
+  // A path with a node's number in it, which is the first node's number for all.
   const auto tell_path = [&](const SourceSpan& span, const std::string& variable, const std::string& name) {
     report.warning(
-        span, {fmt::format("${} is expanded here, by the batch script's own shell", name),
-               fmt::format("every task gets the value of the first node: {} names the same file or folder on "
-                           "all nodes, and what is made here is made on this node alone",
-                           variable),
-               fmt::format("srun bash -c 'export {}=…${}; …', in single quotes, so that each task expands it",
-                           variable, name),
-               ""});
+        span,
+        {fmt::format("${} is expanded here, by the batch script's shell", name),
+         fmt::format("every task gets the value of the first node: {} names the same file or directory "
+                     "on all nodes, and anything created here is created only on this node",
+                     variable),
+         fmt::format("use srun bash -c 'export {}=…${}; …', in single quotes, so that each task expands it",
+                     variable, name),
+         ""});
   };
   if (input.steps.empty()) return;
   const auto batch_shell = input.script->shell();
@@ -555,14 +558,14 @@ const Registered<Rule> rank_of_shell_rule{{
     .title = "a task's rank that the batch shell expands",
     .explain =
         "SLURM_NODEID, SLURM_PROCID and SLURM_LOCALID differ from task to task. In the batch script, before "
-        "srun, they are those of the first node: written into srun's command line or exported there, they "
-        "are "
-        "the same for all tasks.",
+        "srun, they have the values of the first node: if they are expanded in srun's command line or "
+        "exported "
+        "there, all tasks get the same values.",
     .source = "srun(1), OUTPUT ENVIRONMENT VARIABLES; sbatch(1)",
     .check = check_rank_of_shell,
 }};
 
-/// `bash -c "… $@"` in double quotes: the shell that reads it parts it at each argument.
+/// `bash -c "… $@"` in double quotes: the shell that reads it splits it at each argument.
 void check_parted_text(const LintInput& input, Report& report) {
   if (!input.script) return;
   for (const auto& step : input.steps) {
@@ -573,11 +576,11 @@ void check_parted_text(const LintInput& input, Report& report) {
       continue;
     report.error(
         step.span,
-        {fmt::format("$@ ends the text for {} -c at its first argument", step.argv[0]),
-         fmt::format("\"… $@\" is a word for each argument: '{}' and what follows are names of the inner "
-                     "shell ($0, $1), and the program does not get them",
+        {fmt::format("$@ cuts off the text for {} -c at its first argument", step.argv[0]),
+         fmt::format("\"… $@\" expands to one word per argument: '{}' and the following become the inner "
+                     "shell's $0, $1, …, and the program does not get them",
                      text::printable(step.argv[kFirstMore])),
-         "$*, which is one word", ""});
+         "use $*, which is one word", ""});
   }
 }
 
@@ -585,7 +588,8 @@ const Registered<Rule> parted_text_rule{{
     .order = 409,
     .name = "parted-text",
     .title = "$@ within the text of bash -c",
-    .explain = "\"a $@ b\" is as many words as there are arguments. bash -c runs the first of them alone.",
+    .explain =
+        "\"a $@ b\" expands to as many words as there are arguments. bash -c runs only the first of them.",
     .source = "bash(1), Special Parameters; shellcheck SC2145",
     .check = check_parted_text,
 }};
@@ -601,10 +605,10 @@ void check_node_list(const LintInput& input, Report& report) {
       if (!several && !list.empty()) continue;
       report.error(
           step.span,
-          {several ? "srun -w gets several nodes in one word, with blanks between"
-                   : "srun -w gets no node: what should name it is empty",
-           "Slurm knows no node of this name, and the step does not start",
-           "an element for each node: NODES=($(scontrol show hostnames \"$SLURM_JOB_NODELIST\")), without "
+          {several ? "srun -w gets several nodes in one word, separated by spaces"
+                   : "srun -w gets no node: its value is empty",
+           "Slurm knows no node with this name, and the step does not start",
+           "use one element per node: NODES=($(scontrol show hostnames \"$SLURM_JOB_NODELIST\")), without "
            "quotes around it",
            ""});
       break;
@@ -615,10 +619,10 @@ void check_node_list(const LintInput& input, Report& report) {
 const Registered<Rule> node_list_rule{{
     .order = 407,
     .name = "node-list",
-    .title = "a step on nodes whose names are not parted",
+    .title = "a step on nodes whose names are not separated",
     .explain =
-        "NODES=(\"$LIST\") is an array of one element, which holds all names: the first is all of them, and "
-        "the second is empty. A list for srun has commas.",
+        "NODES=(\"$LIST\") is an array with one element that contains all names: the first element is all of "
+        "them, the second is empty. A list for srun uses commas.",
     .source = "bash(1), Arrays; srun(1), --nodelist",
     .check = check_node_list,
 }};

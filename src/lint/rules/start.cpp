@@ -11,7 +11,7 @@
 namespace nlaunch::lint {
 namespace {
 
-/// Libraries that any program may load: an allocator, what a system's own programs link anyway.
+/// Libraries that any program may load: an allocator, or libraries that system programs link anyway.
 bool is_for_all(std::string_view library) {
   constexpr std::array<std::string_view, 10> kNames{"libtcmalloc", "libjemalloc", "libmimalloc", "libcrypto",
                                                     "libssl",      "libssh",      "libstdc++",   "libgcc_s",
@@ -35,10 +35,10 @@ void check_preload_everywhere(const LintInput& input, Report& report) {
     report.error(
         setting.span,
         {"LD_PRELOAD is exported to everything that follows",
-         "srun, bash, Ray and every helper load the library as well; engines get the learners' copy, and two "
-         "copies "
-         "may meet in one process",
-         "LD_PRELOAD=… in front of the one command that needs it (nlaunch: preload: in the role)", ""});
+         "srun, bash, Ray and every helper load the library as well; engines get the learners' copy, and one "
+         "process "
+         "can end up with two copies",
+         "put LD_PRELOAD=… in front of the one command that needs it (nlaunch: `preload:` in the role)", ""});
   });
 }
 
@@ -46,9 +46,9 @@ const Registered<Rule> preload_everywhere_rule{{
     .order = 270,
     .name = "preload-everywhere",
     .title = "LD_PRELOAD exported to a whole script",
-    .explain = "A preload is inherited by everything that is started: srun, bash, ssh, Ray, the engines. It "
-               "belongs to the one command that needs it. Allocators and what the system's own programs load "
-               "anyway are left alone.",
+    .explain = "Every child process inherits a preload: srun, bash, ssh, Ray, the engines. Set it only for "
+               "the command that needs it. Allocators, and libraries that system programs load anyway, are "
+               "not reported.",
     .source = "ld.so(8)",
     .check = check_preload_everywhere,
 }};
@@ -60,10 +60,10 @@ void check_preload_unneeded(const LintInput& input, Report& report) {
     report.warning(environment.preload_span,
                    {fmt::format("the {} '{}' preloads {}", name_of(*environment.kind), environment.name,
                                 environment.preload.front()),
-                    "services run helpers, which neither train nor generate: what "
-                    "they start inherits a library that it does "
-                    "not need",
-                    "preload in learners alone", ""});
+                    "services run helpers that neither train nor generate: the "
+                    "programs they start inherit a library they "
+                    "do not need",
+                    "preload only in learners", ""});
   }
 }
 
@@ -71,7 +71,7 @@ const Registered<Rule> preload_unneeded_rule{{
     .order = 280,
     .name = "preload-unneeded",
     .title = "a library preloaded for a role that does not need it",
-    .explain = "What a service starts inherits the library as well.",
+    .explain = "Programs that a service starts inherit the library as well.",
     .source = "ld.so(8)",
     .check = check_preload_unneeded,
 }};
@@ -81,7 +81,7 @@ void check_ray_job(const LintInput& input, Report& report) {
     std::vector<const Setting*> lost;
     for (const auto& setting : environment.settings) {
       const auto known = find_variables(setting.name);
-      // Those of Ray and of launchers are for the command that submits; Ray itself sets the devices.
+      // Variables of Ray and launchers are for the submitting command; Ray itself sets the devices.
       const bool matters = !known.empty() && known.front()->owner != "Ray" &&
                            known.front()->owner != "launchers" && known.front()->owner != "Slurm" &&
                            setting.name != "CUDA_VISIBLE_DEVICES";
@@ -94,9 +94,9 @@ void check_ray_job(const LintInput& input, Report& report) {
                      lost.size() == 1   ? "does"
                      : lost.size() == 2 ? "and another variable do"
                                         : fmt::format("and {} other variables do", lost.size() - 1)),
-         "a job has the environment of Ray's cluster, and what its runtime environment names: what this "
+         "a job gets the environment of the Ray cluster plus its runtime environment; exports of this "
          "shell "
-         "exports stays here",
+         "do not reach it",
          fmt::format("--runtime-env-json='{{\"env_vars\": {{\"{}\": …}}}}', or export it before ray start",
                      lost.front()->name),
          ""});
@@ -107,11 +107,11 @@ void check_ray_job(const LintInput& input, Report& report) {
 const Registered<Rule> ray_job_rule{{
     .order = 285,
     .name = "ray-job-environment",
-    .title = "variables that a job of a Ray cluster does not get",
+    .title = "variables that a Ray job does not get",
     .explain =
-        "ray job submit sends a command line to a cluster that runs already. Of the environment it is "
-        "called in nothing goes along; --runtime-env-json does. Not told of a cluster that the same script "
-        "starts with the variable set, nor with a runtime environment from a file.",
+        "ray job submit sends a command line to a running cluster. It does not send the caller's "
+        "environment; --runtime-env-json does. Not reported if the same script starts the cluster with the "
+        "variable set, or if the runtime environment comes from a file.",
     .source = "Ray docs, Ray Jobs; Runtime environments",
     .check = check_ray_job,
 }};
@@ -120,20 +120,21 @@ void check_container_environment(const LintInput& input, Report& report) {
   for (const auto& environment : input.environments) {
     if (environment.cleaned_by.empty()) continue;
     report.of(environment.name);
-    const auto what = fmt::format("the wrapper of '{}' takes the environment away ({})", environment.name,
+    const auto what = fmt::format("the wrapper of '{}' clears the environment ({})", environment.name,
                                   environment.cleaned_by);
     if (!environment.plan_passes) {
-      report.error(environment.wrapper_span,
-                   {what, "nothing that the plan sets reaches the program: no rank, no GPU, no setting",
-                    fmt::format("leave {} out: the environment is the plan's", environment.cleaned_by), ""});
+      report.error(
+          environment.wrapper_span,
+          {what, "nothing that the plan sets reaches the program: no rank, no GPU, no setting",
+           fmt::format("remove {}: the plan already sets the environment", environment.cleaned_by), ""});
     } else if (!input.from_modules.empty()) {
       report.warning(
           environment.wrapper_span,
           {what,
-           fmt::format("what the site's modules set ({}, ...) does not reach the program; what the plan "
-                       "sets does",
+           fmt::format("variables set by the site's modules ({}, ...) do not reach the program; those "
+                       "set by the plan do",
                        input.from_modules.front().name),
-           "set under `env:` what the program needs of it", ""});
+           "set the ones that the program needs under `env:`", ""});
     }
   }
 }
@@ -142,9 +143,8 @@ const Registered<Rule> container_environment_rule{{
     .order = 290,
     .name = "container-environment",
     .title = "a wrapper that keeps the environment from the program",
-    .explain = "What a process gets goes through its container's tool. bwrap --clearenv lets nothing "
-               "through; under apptainer --cleanenv and under enroot what the plan sets reaches the program, "
-               "and what modules set does not.",
+    .explain = "A container tool decides what reaches the process. bwrap --clearenv lets nothing "
+               "through; apptainer --cleanenv and enroot pass what the plan sets, but not what modules set.",
     .source = "bwrap(1); apptainer internal/pkg/util/env/create.go; enroot doc/cmd/start.md",
     .check = check_container_environment,
 }};
@@ -153,11 +153,11 @@ bool stands_above(const SourceSpan& one, const SourceSpan& other) {
   return one.file == other.file && one.line < other.line;
 }
 
-/// What is loaded in a script behind a setting may set it again: a module of NCCL does.
+/// A module loaded after a setting may set it again: NCCL modules do.
 void check_module_order(const LintInput& input, Report& report) {
   for (const auto& module : input.modules) {
     if (text::lower(module.name).find("nccl") == std::string::npos) continue;
-    const Setting* first = nullptr;  // it says it for all
+    const Setting* first = nullptr;  // it covers all
     for (const auto& environment : input.environments) {
       for (const auto& setting : environment.settings) {
         if (!setting.name.starts_with("NCCL_") || setting.unset || setting.one_command || !setting.exported ||
@@ -169,8 +169,8 @@ void check_module_order(const LintInput& input, Report& report) {
     if (first == nullptr) continue;
     report.warning(first->span,
                    {fmt::format("{} is set before the module {} is loaded", first->name, module.name),
-                    "a module for NCCL sets NCCL's variables too, and the later one wins",
-                    "set it behind the last module load", ""});
+                    "a module for NCCL also sets NCCL's variables, and the later setting wins",
+                    "set it after the last `module load`", ""});
     return;
   }
 }
@@ -184,10 +184,11 @@ void check_module_overrides(const LintInput& input, Report& report) {
           setting->value == module.value)
         continue;
       report.of(environment.name);
-      report.note(setting->span, {fmt::format("a module sets {}={} too", module.name, *module.value),
-                                  fmt::format("{} is what the processes get: a profile stands above modules",
-                                              *setting->value),
-                                  "", ""});
+      report.note(
+          setting->span,
+          {fmt::format("a module also sets {}={}", module.name, *module.value),
+           fmt::format("the processes get {}: the profile takes precedence over modules", *setting->value),
+           "", ""});
     }
   }
 }
@@ -195,9 +196,9 @@ void check_module_overrides(const LintInput& input, Report& report) {
 const Registered<Rule> module_overrides_rule{{
     .order = 330,
     .name = "module-overrides",
-    .title = "a module that sets what is set here too",
-    .explain = "A module's own settings and one's own meet; which one wins depends on the order.",
-    .source = "the module's own file",
+    .title = "a module that sets the same variable",
+    .explain = "The module's setting and yours conflict; the order decides which one wins.",
+    .source = "the module file",
     .check = check_module_overrides,
 }};
 
@@ -213,7 +214,7 @@ void check_module_purge(const LintInput& input, Report& report) {
         command.words[0] == "module" && command.words.size() > 1 && command.words[1] == "purge";
     if (!purge) continue;
     report.warning(command.span, {"module purge on a Cray system",
-                                  "it takes away what the site loads by itself, and with it TMPDIR, "
+                                  "it unloads the site's default modules, and with them TMPDIR, "
                                   "PROJECTDIR and the compiler wrappers",
                                   "module reset", ""});
   }
@@ -223,7 +224,7 @@ const Registered<Rule> module_purge_rule{{
     .order = 340,
     .name = "module-purge",
     .title = "module purge on a Cray system",
-    .explain = "It unloads what the site loads for everybody.",
+    .explain = "It unloads the modules that the site loads for everyone.",
     .source = "docs.isambard.ac.uk; HPE Cray PE",
     .check = check_module_purge,
 }};

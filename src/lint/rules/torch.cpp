@@ -20,10 +20,10 @@ void check_blocking_wait(const LintInput& input, Report& report) {
           if (!is_yes(value)) return;
           report.error(
               setting.span,
-              {fmt::format("{}={} takes PyTorch's watchdog away", setting.name, value),
+              {fmt::format("{}={} disables PyTorch's watchdog", setting.name, value),
                "without the watchdog no other collective times out, nothing is dumped, and a hang lasts "
                "until the walltime",
-               "leave it out: TORCH_NCCL_ASYNC_ERROR_HANDLING's default ends a hang by itself", ""});
+               "leave it out: the default of TORCH_NCCL_ASYNC_ERROR_HANDLING already aborts a hang", ""});
         });
   }
 }
@@ -32,8 +32,8 @@ const Registered<Rule> blocking_wait_rule{{
     .order = 230,
     .name = "blocking-wait",
     .title = "TORCH_NCCL_BLOCKING_WAIT=1",
-    .explain = "It was the way to get timeouts before PyTorch had a watchdog. Now it takes the watchdog "
-               "away: no timeout but of the call that waits, no dump, no flight recorder.",
+    .explain = "It was the way to get timeouts before PyTorch had a watchdog. Now it disables the "
+               "watchdog: no timeout except for the call that waits, no dump, no flight recorder.",
     .source = "PyTorch ProcessGroupNCCL.cpp",
     .check = check_blocking_wait,
 }};
@@ -44,10 +44,11 @@ void check_errors_ignored(const LintInput& input, Report& report) {
         input, report, name, [&](const Environment&, const Setting& setting, const std::string& value) {
           const auto read = read_number(value);
           if (!read.whole || read.value != 0) return;
-          report.warning(setting.span, {fmt::format("{}=0: a collective that fails or times out ends nothing",
-                                                    setting.name),
-                                        "the other ranks wait until the job's time is over",
-                                        "leave it out: the default, 3, ends the process", ""});
+          report.warning(setting.span,
+                         {fmt::format("{}=0: a collective that fails or times out does not abort the process",
+                                      setting.name),
+                          "the other ranks wait until the time limit",
+                          "leave it out: the default, 3, aborts the process", ""});
         });
   }
 }
@@ -56,8 +57,8 @@ const Registered<Rule> errors_ignored_rule{{
     .order = 232,
     .name = "errors-ignored",
     .title = "TORCH_NCCL_ASYNC_ERROR_HANDLING=0",
-    .explain =
-        "PyTorch's watchdog sees that a collective has failed or has taken too long. With 0 it does nothing.",
+    .explain = "PyTorch's watchdog detects that a collective failed or took too long. With 0 it does nothing "
+               "about it.",
     .source = "PyTorch ProcessGroupNCCL.hpp, ErrorHandlingMode",
     .check = check_errors_ignored,
 }};
@@ -74,11 +75,11 @@ void check_recorder_path(const LintInput& input, Report& report) {
       if (setting == nullptr || setting->unset || setting->value == "0") continue;
       report.warning(
           setting->span,
-          {fmt::format("{} turns the flight recorder on, and nothing says where it writes", name),
-           "dumps go to /tmp of the node, or into ~/.cache/torch where the next job overwrites them",
-           "TORCH_FR_DUMP_TEMP_FILE and TORCH_NCCL_DEBUG_INFO_TEMP_FILE: a path in the job's own folder, to "
-           "which the "
-           "rank is added",
+          {fmt::format("{} turns the flight recorder on, but nothing sets where it writes", name),
+           "dumps go to the node's /tmp, or to ~/.cache/torch where the next job overwrites them",
+           "set TORCH_FR_DUMP_TEMP_FILE and TORCH_NCCL_DEBUG_INFO_TEMP_FILE to a path in the job's own "
+           "directory; "
+           "the rank is appended",
            ""});
       break;
     }
@@ -89,8 +90,8 @@ const Registered<Rule> recorder_path_rule{{
     .order = 240,
     .name = "recorder-path",
     .title = "a flight recorder that writes where nobody looks",
-    .explain = "The prefix of its files is /tmp/nccl_trace_rank_ or a folder in ~/.cache, by release: lost "
-               "with the node, or overwritten by the next job.",
+    .explain = "The prefix of its files is /tmp/nccl_trace_rank_ or a directory in ~/.cache, depending on "
+               "the release: the files are lost with the node, or overwritten by the next job.",
     .source = "PyTorch FlightRecorder.cpp",
     .check = check_recorder_path,
 }};
@@ -114,7 +115,7 @@ void check_recorder_size(const LintInput& input, Report& report) {
 const Registered<Rule> recorder_entries_rule{{
     .order = 100,
     .name = "recorder-entries",
-    .title = "a flight recorder's size in bytes, where entries are counted",
+    .title = "a flight recorder size given in bytes instead of entries",
     .explain = "TORCH_NCCL_TRACE_BUFFER_SIZE and TORCH_FR_BUFFER_SIZE are numbers of entries. 67108864, "
                "meant as 64 MiB, is 67 million stack traces.",
     .source = "PyTorch FlightRecorder.hpp (max_entries_)",
@@ -129,9 +130,9 @@ void check_noset_devices(const LintInput& input, Report& report) {
         const auto* release = environment.release("Ray");
         if (!is_word(value, {"0", "false", "no", "off"}) || (release != nullptr && *release >= reads_it))
           return;
-        report.error(setting.span, {fmt::format("{}={} means yes before Ray 2.54", setting.name, value),
-                                    "Ray takes any text that is not empty for yes, and leaves "
-                                    "CUDA_VISIBLE_DEVICES alone: actors share GPUs",
+        report.error(setting.span, {fmt::format("{}={} means true before Ray 2.54", setting.name, value),
+                                    "Ray treats any non-empty value as true and does not set "
+                                    "CUDA_VISIBLE_DEVICES: actors share GPUs",
                                     fmt::format("unset {}", setting.name), ""});
       });
 }
@@ -139,8 +140,8 @@ void check_noset_devices(const LintInput& input, Report& report) {
 const Registered<Rule> noset_devices_rule{{
     .order = 110,
     .name = "noset-devices",
-    .title = "RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES=0, which older Ray takes for yes",
-    .explain = "Up to 2.53 Ray looks whether the variable is empty, not what it says.",
+    .title = "RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES=0, which older Ray treats as true",
+    .explain = "Up to 2.53, Ray checks only whether the variable is empty, not its value.",
     .source = "Ray python/ray/_private/accelerators/nvidia_gpu.py",
     .check = check_noset_devices,
 }};
@@ -153,10 +154,10 @@ void check_launch_blocking(const LintInput& input, Report& report) {
           if (!setting.exported || !read.whole || read.value == 0) return;
           report.warning(
               setting.span,
-              {fmt::format("{}={} waits for the end of every kernel", setting.name, value),
-               "nothing overlaps any more, neither kernels nor communication: it is for finding an error, "
-               "and may hide one of timing",
-               "leave it out of runs that are to be fast", ""});
+              {fmt::format("{}={} waits for every kernel to finish", setting.name, value),
+               "kernels and communication no longer overlap: it is for finding an error, and can hide a "
+               "timing error",
+               "leave it out of production runs", ""});
         });
   }
 }
@@ -166,8 +167,8 @@ const Registered<Rule> launch_blocking_rule{{
     .name = "launch-blocking",
     .title = "CUDA_LAUNCH_BLOCKING=1 left on",
     .explain =
-        "Each launch then waits until its kernel has ended. That shows which call an error comes from, and "
-        "costs much of the speed. HIP_LAUNCH_BLOCKING and AMD_SERIALIZE_KERNEL do the same on AMD's GPUs.",
+        "Each launch then waits until its kernel has finished. That shows which call an error comes from, "
+        "but is much slower. HIP_LAUNCH_BLOCKING and AMD_SERIALIZE_KERNEL do the same on AMD GPUs.",
     .source = "CUDA C++ programming guide, environment variables; HIP docs, environment variables",
     .check = check_launch_blocking,
 }};
@@ -180,7 +181,7 @@ void check_distributed_debug(const LintInput& input, Report& report) {
                               {"TORCH_DISTRIBUTED_DEBUG=DETAIL checks every collective of every rank",
                                "the ranks first compare shapes and order over a second process group: each "
                                "collective waits for all of them",
-                               "leave it out, or INFO, once the error is found", ""});
+                               "once the error is found, leave it out or use INFO", ""});
              });
 }
 
@@ -189,8 +190,8 @@ const Registered<Rule> distributed_debug_rule{{
     .name = "distributed-debug",
     .title = "TORCH_DISTRIBUTED_DEBUG=DETAIL left on",
     .explain =
-        "DETAIL wraps each process group into one that compares what the ranks are about to do. It is for "
-        "finding ranks that call different collectives, and too slow for a run.",
+        "DETAIL wraps each process group in one that compares what the ranks are about to do. It is for "
+        "finding ranks that call different collectives, and is too slow for normal runs.",
     .source =
         "PyTorch docs, torch.distributed, Debugging; torch/csrc/distributed/c10d/ProcessGroupWrapper.cpp",
     .check = check_distributed_debug,

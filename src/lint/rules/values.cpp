@@ -12,33 +12,32 @@
 namespace nlaunch::lint {
 namespace {
 
-/// What comes of a value that its owner does not know, where the table's `choice` alone does not say.
+/// The effect of a value that its owner does not know, if the table's `choice` alone does not tell.
 struct Consequence {
   std::string_view name;
   std::string_view what;
 };
 constexpr std::array<Consequence, 10> kConsequences{{
-    {"NCCL_DEBUG", "NCCL then prints nothing at all, not even warnings, and a failure has no text"},
-    {"NCCL_P2P_LEVEL", "NCCL ignores it in silence (the names are case-sensitive)"},
-    {"NCCL_NET_GDR_LEVEL", "NCCL ignores it in silence (the names are case-sensitive)"},
-    {"FI_CXI_RX_MATCH_MODE", "cxi warns in its own log and takes hardware"},
+    {"NCCL_DEBUG", "NCCL then prints nothing at all, not even warnings, and failures have no message"},
+    {"NCCL_P2P_LEVEL", "NCCL silently ignores it (the names are case-sensitive)"},
+    {"NCCL_NET_GDR_LEVEL", "NCCL silently ignores it (the names are case-sensitive)"},
+    {"FI_CXI_RX_MATCH_MODE", "cxi warns in its own log and uses hardware"},
     {"NCCL_LAUNCH_MODE", "anything but GROUP means PARALLEL"},
-    {"NCCL_DEBUG_SUBSYS", "an unknown name is dropped in silence"},
-    {"GLOO_LOG_LEVEL", "any other word is taken for ERROR"},
-    {"TORCH_CPP_LOG_LEVEL", "PyTorch says so on stderr and takes the default"},
+    {"NCCL_DEBUG_SUBSYS", "an unknown name is silently dropped"},
+    {"GLOO_LOG_LEVEL", "any other word is treated as ERROR"},
+    {"TORCH_CPP_LOG_LEVEL", "PyTorch prints a warning to stderr and uses the default"},
     {"TORCH_DISTRIBUTED_DEBUG",
-     "PyTorch ends the program at its start: \"The value of TORCH_DISTRIBUTED_DEBUG must be OFF, INFO, or "
+     "PyTorch aborts the program at startup: \"The value of TORCH_DISTRIBUTED_DEBUG must be OFF, INFO, or "
      "DETAIL.\""},
-    {"TORCH_SYMMMEM", "PyTorch refuses it, and the program ends, when symmetric memory is first used"},
+    {"TORCH_SYMMMEM", "PyTorch rejects it, and the program exits, when symmetric memory is first used"},
 }};
 
 std::string consequence(const Variable& variable) {
   for (const auto& one : kConsequences) {
     if (one.name == variable.name) return std::string(one.what);
   }
-  if (variable.owner == "vLLM") return "vLLM refuses it: the engine ends with a ValueError at its start";
-  return fmt::format("{} does not take it: most likely it goes on with its default, and says nothing",
-                     variable.owner);
+  if (variable.owner == "vLLM") return "vLLM rejects it: the engine exits with a ValueError at startup";
+  return fmt::format("{} does not accept it: most likely it silently uses its default", variable.owner);
 }
 
 std::string instead_of(const Setting& setting, const Variable& variable) {
@@ -51,10 +50,10 @@ std::string instead_of(const Setting& setting, const Variable& variable) {
   });
   const auto near = begun != words.end() ? std::optional(*begun) : text::nearest(*setting.value, words);
   return near ? fmt::format("{}={}", setting.name, *near)
-              : fmt::format("what fits of these; nlaunch env --doc {} says more", setting.name);
+              : fmt::format("use one of these; for details: nlaunch env --doc {}", setting.name);
 }
 
-/// How an owner reads integers, as far as it goes wrong in silence.
+/// True for owners that parse integers like C and silently misread some.
 bool reads_as_c(std::string_view owner) {
   return owner == "NCCL" || owner == "libfabric";
 }
@@ -63,7 +62,7 @@ std::string owner_source(const Variable& variable) {
   return fmt::format("{}: {}", variable.owner, variable.source);
 }
 
-/// PyTorch has no one way to read its variables: the file that does it tells which.
+/// PyTorch has several ways to read its variables: the source file tells which.
 enum class TorchReader {
   none,    ///< not PyTorch's
   cvar,    ///< c10d's getCvarBool and getCvarInt (Utils.hpp): words for yes and no, std::stoi
@@ -79,24 +78,24 @@ TorchReader torch_reader(const Variable& variable) {
   return c10d && source.find("NCCLUtils") == std::string_view::npos ? TorchReader::cvar : TorchReader::native;
 }
 
-/// What an owner takes for yes and no, with a blank on both sides, and what comes of any other word.
+/// The words that an owner accepts as booleans, each surrounded by spaces, and the effect of any other word.
 struct BooleanWords {
   std::string_view words;
   std::string_view otherwise;
 };
 
 std::optional<BooleanWords> boolean_words(const Variable& variable) {
-  constexpr std::string_view kEnds = "it ends the program at its start";
+  constexpr std::string_view kEnds = "it aborts the program at startup";
   constexpr std::string_view kLibfabric = " 0 1 true false yes no on off ";
   constexpr std::string_view kCvar = " 0 1 y n yes no t f true false ";
   if (variable.owner == "libfabric")
-    return BooleanWords{kLibfabric, "libfabric warns in its own log and takes the default"};
+    return BooleanWords{kLibfabric, "libfabric warns in its own log and uses the default"};
   if (variable.owner == "aws-ofi-nccl") return BooleanWords{" 0 1 true false ", kEnds};
   switch (torch_reader(variable)) {
     case TorchReader::cvar:
       return BooleanWords{kCvar, kEnds};
     case TorchReader::native:
-      return BooleanWords{" 0 1 ", "PyTorch leaves it out, at best with a warning"};
+      return BooleanWords{" 0 1 ", "PyTorch ignores it, at best with a warning"};
     case TorchReader::python:
       return BooleanWords{kCvar, "PyTorch compares it with 1: what other words mean depends on the release"};
     case TorchReader::none:
@@ -109,38 +108,37 @@ void check_boolean(const Setting& setting, const Variable& variable, Report& rep
   const auto taken = boolean_words(variable);
   const auto word = fmt::format(" {} ", text::lower(*setting.value));
   if (!taken || taken->words.find(word) != std::string_view::npos) return;
-  report.error(
-      setting.span,
-      {fmt::format("{}={} is neither yes nor no for {}", setting.name, *setting.value, variable.owner),
-       std::string(taken->otherwise), fmt::format("{}=1 or {}=0", setting.name, setting.name),
-       owner_source(variable)});
+  report.error(setting.span,
+               {fmt::format("{}={} is not a boolean for {}", setting.name, *setting.value, variable.owner),
+                std::string(taken->otherwise), fmt::format("{}=1 or {}=0", setting.name, setting.name),
+                owner_source(variable)});
 }
 
-/// "a plain number of seconds", where the name has the unit.
+/// "a plain number of seconds", if the name contains the unit.
 std::string plain_number(std::string_view name) {
   if (name.ends_with("_SEC")) return "a plain number of seconds";
   if (name.ends_with("_MILSEC")) return "a plain number of milliseconds";
   return "a plain number";
 }
 
-/// c10d takes the digits in front (std::stoi), and refuses a text that begins with none.
+/// c10d reads the leading digits (std::stoi), and rejects a text that does not start with one.
 void check_torch_number(const Setting& setting, const Variable& variable, Report& report) {
   const auto& value = *setting.value;
   const auto read = read_decimal(value);
   if (read.whole) return;
   const auto reader = torch_reader(variable);
   if (read.digits && reader != TorchReader::python) {
-    report.error(setting.span,
-                 {fmt::format("{}={} is no plain number: PyTorch reads {}", setting.name, value, read.value),
-                  "PyTorch takes the digits in front, and says nothing of what stands behind them",
-                  plain_number(setting.name), owner_source(variable)});
+    report.error(setting.span, {fmt::format("{}={} is not a plain number: PyTorch reads {}", setting.name,
+                                            value, read.value),
+                                "PyTorch reads the leading digits and silently ignores the rest",
+                                plain_number(setting.name), owner_source(variable)});
     return;
   }
   report.error(setting.span,
-               {fmt::format("{}={} is no number for PyTorch", setting.name, value),
+               {fmt::format("{}={} is not a number for PyTorch", setting.name, value),
                 reader == TorchReader::native
-                    ? "PyTorch reads 0, or refuses it, which depends on the release"
-                    : "PyTorch refuses it, and the program ends: where process groups are made, or earlier",
+                    ? "PyTorch reads 0 or rejects it, depending on the release"
+                    : "PyTorch rejects it, and the program exits when process groups are created, or earlier",
                 plain_number(setting.name), owner_source(variable)});
 }
 
@@ -150,18 +148,17 @@ void check_c_number(const Setting& setting, const Variable& variable, Report& re
   if (!read.whole) {
     report.error(
         setting.span,
-        {fmt::format("{}={} is no number: {} reads {}", setting.name, value, variable.owner, read.value),
-         fmt::format("{} takes the digits in front, or 0 where there are none, and says nothing",
-                     variable.owner),
+        {fmt::format("{}={} is not a number: {} reads {}", setting.name, value, variable.owner, read.value),
+         fmt::format("{} silently reads the leading digits, or 0 if there are none", variable.owner),
          is_word(value, {"true", "yes", "on"})    ? setting.name + "=1"
          : is_word(value, {"false", "no", "off"}) ? setting.name + "=0"
                                                   : "a plain number",
          owner_source(variable)});
   } else if (read.octal && read.value != 0) {
-    report.warning(setting.span, {fmt::format("{}={} is octal: {} reads {}", setting.name, value,
-                                              variable.owner, read.value),
-                                  "a leading 0 makes a number octal there",
-                                  "the number without the leading 0", owner_source(variable)});
+    report.warning(
+        setting.span,
+        {fmt::format("{}={} is octal: {} reads {}", setting.name, value, variable.owner, read.value),
+         "a leading 0 makes the number octal", "remove the leading 0", owner_source(variable)});
   }
 }
 
@@ -170,7 +167,7 @@ bool is_in_quotes(const std::string& value) {
 }
 
 const Variable* known_variable(const Setting& setting) {
-  // Quotes within a value are a rule's of their own.
+  // Quotes inside a value have their own rule.
   if (setting.unset || !setting.value || setting.value->empty() || is_in_quotes(*setting.value))
     return nullptr;
   const auto all = find_variables(setting.name);
@@ -195,12 +192,13 @@ void check_number(const LintInput& input, Report& report) {
 const Registered<Rule> not_a_number_rule{{
     .order = 60,
     .name = "not-a-number",
-    .title = "a value that is read as another number than it looks",
+    .title = "a value that is read as a different number than it looks",
     .explain =
         "NCCL reads numbers with strtoll in base 0 and checks nothing: true is 0, 1M is 1, 010 is 8. "
-        "libfabric does the same. PyTorch's process groups take the digits in front (std::stoi: 10m is 10) "
-        "and refuse a text that begins with none; of booleans they take 1, y, yes, t, true and their "
-        "opposites in any case, and refuse the rest. aws-ofi-nccl refuses both, at the start of the program.",
+        "libfabric does the same. PyTorch's process groups read the leading digits (std::stoi: 10m is 10) "
+        "and reject a value that does not start with a digit; as booleans they accept 1, y, yes, t, "
+        "true and their opposites in any case, and reject the rest. aws-ofi-nccl rejects both at program "
+        "startup.",
     .source = "NCCL src/misc/param.cc (ncclLoadParam); libfabric src/var.c; PyTorch "
               "torch/csrc/distributed/c10d/Utils.hpp (getCvarInt, getCvarBool)",
     .check = check_number,
@@ -220,14 +218,14 @@ void check_choice(const LintInput& input, Report& report) {
       const auto* value = find_value(*variable, word);
       if (value == nullptr) {
         report.error(setting.span,
-                     {fmt::format("{} does not know '{}': it takes {}", setting.name, word,
+                     {fmt::format("{} does not know '{}': it accepts {}", setting.name, word,
                                   shown_values(*variable, release)),
                       consequence(*variable), instead_of(setting, *variable), owner_source(*variable)});
       } else if (release != nullptr && value->since && *release < *value->since) {
         report.error(setting.span,
                      {fmt::format("{} {} does not know {}={} yet", variable->owner, release->str(),
                                   setting.name, word),
-                      fmt::format("it is there since {}; {}", value->since->str(), consequence(*variable)),
+                      fmt::format("added in {}; {}", value->since->str(), consequence(*variable)),
                       fmt::format("one of {}", shown_values(*variable, release)), owner_source(*variable)});
       }
     }
@@ -238,9 +236,9 @@ const Registered<Rule> unknown_value_rule{{
     .order = 70,
     .name = "unknown-value",
     .title = "a value that its reader does not know",
-    .explain = "Levels, modes and names are compared with a list, in some cases with their exact case. What "
-               "is not on the list is dropped in silence, or switches off more than was meant. vLLM, and "
-               "PyTorch for TORCH_DISTRIBUTED_DEBUG, refuse it at the start.",
+    .explain = "Levels, modes and names are compared with a list, sometimes case-sensitively. Values not on "
+               "the list are silently dropped, or turn off more than intended. vLLM, and PyTorch for "
+               "TORCH_DISTRIBUTED_DEBUG, reject them at startup.",
     .source = "the catalogue of variables: nlaunch env --doc NAME",
     .check = check_choice,
 }};
@@ -259,12 +257,12 @@ void check_range(const LintInput& input, Report& report) {
     const bool above = high.whole && read.value > high.value;
     if (!below && !above) return;
     report.error(setting.span,
-                 {fmt::format("{}={} is outside of {} to {}", setting.name, *setting.value, low.value,
+                 {fmt::format("{}={} is outside the range {} to {}", setting.name, *setting.value, low.value,
                               high.whole ? fmt::format("{}", high.value) : "any"),
                   variable->owner == "libfabric"
-                      ? "it is not taken: the default is, with a warning in the library's own log"
-                      : "nobody checks it, and what it is handed to refuses it or cuts it off",
-                  "a number within", owner_source(*variable)});
+                      ? "it is ignored: the default is used, with a warning in the library's own log"
+                      : "it is not checked here; the layer that receives it rejects or truncates it",
+                  "use a number in this range", owner_source(*variable)});
   });
 }
 
@@ -272,8 +270,8 @@ const Registered<Rule> out_of_range_rule{{
     .order = 80,
     .name = "out-of-range",
     .title = "a number that its reader does not accept",
-    .explain = "A number out of its range is replaced by the default. cxi, for one, warns in its own log, "
-               "which nobody reads.",
+    .explain = "An out-of-range number is replaced by the default. cxi, for example, warns only in its own "
+               "log.",
     .source = "the catalogue of variables: nlaunch env --doc NAME",
     .check = check_range,
 }};
@@ -289,10 +287,10 @@ void check_algorithms(const LintInput& input, Report& report) {
     const bool single = setting.value->find_first_of(";:") != std::string::npos;
     if (old && single) {
       report.error(setting.span,
-                   {fmt::format("NCCL {} does not know lists for single functions", release->str()),
-                    "it takes the text for the name of an algorithm that it does not have, and so "
-                    "switches all of them off",
-                    "a plain list, or NCCL 2.24.3 or newer", owner_source(*variable)});
+                   {fmt::format("NCCL {} does not support per-function lists", release->str()),
+                    "it treats the text as the name of an unknown algorithm, and so turns all of "
+                    "them off",
+                    "use a plain list, or NCCL 2.24.3 or newer", owner_source(*variable)});
       return;
     }
     for (const auto& entry : text::split(*setting.value, ';')) {
@@ -301,11 +299,11 @@ void check_algorithms(const LintInput& input, Report& report) {
         if (find_value(*variable, word) != nullptr) continue;
         report.error(
             setting.span,
-            {fmt::format("{} does not know '{}': it takes {}", setting.name, word,
+            {fmt::format("{} does not know '{}': it accepts {}", setting.name, word,
                          shown_values(*variable, release)),
-             old ? std::string("before 2.24 an unknown name switches everything off that is not named right")
-                 : std::string("from 2.24 on NCCL refuses to make a communicator; before, it switched "
-                               "everything off that was not named right"),
+             old ? std::string("before 2.24 an unknown name turns off everything that is not named correctly")
+                 : std::string("from 2.24 NCCL refuses to create a communicator; earlier releases "
+                               "turned off everything that was not named correctly"),
              fmt::format("one of {}", shown_values(*variable, release)), owner_source(*variable)});
       }
     }
@@ -315,10 +313,10 @@ void check_algorithms(const LintInput& input, Report& report) {
 const Registered<Rule> unknown_algorithm_rule{{
     .order = 90,
     .name = "unknown-algorithm",
-    .title = "a name in NCCL_ALGO or NCCL_PROTO that NCCL does not have",
-    .explain = "Before 2.24 an unknown name was skipped, and since a list first switches everything off, a "
-               "single typing error left nothing. From 2.24 on it is an error when the communicator is made. "
-               "Lists for single functions (allreduce:ring) came with 2.24, too.",
+    .title = "a name in NCCL_ALGO or NCCL_PROTO that NCCL does not know",
+    .explain = "Before 2.24 an unknown name was skipped, and since a list first turns everything off, a "
+               "single typo left nothing. From 2.24 it is an error when the communicator is created. "
+               "Per-function lists (allreduce:ring) also came with 2.24.",
     .source = "NCCL src/graph/tuning.cc (parseList), 2.23.4 and 2.24.3",
     .check = check_algorithms,
 }};
@@ -326,7 +324,7 @@ const Registered<Rule> unknown_algorithm_rule{{
 /// A collective, and the algorithms that NCCL has for it.
 struct Collective {
   std::string_view name;
-  std::string_view algorithms;  ///< with a blank on both sides
+  std::string_view algorithms;  ///< surrounded by spaces
 };
 constexpr std::array<Collective, 5> kCollectives{{
     {"allreduce", " tree ring collnetdirect collnetchain nvls nvlstree "},
@@ -365,7 +363,7 @@ void check_algorithm_missing(const LintInput& input, Report& report) {
       [&](const Environment& environment, const Setting& setting, const std::string& value) {
         const auto* release = environment.release("NCCL");
         if (value.empty() || (release != nullptr && *release < refuses)) return;
-        for (const auto& entry : text::split(value, ';')) {  // unknown names are another rule's
+        for (const auto& entry : text::split(value, ';')) {  // another rule reports unknown names
           for (const auto& word : read_list(std::string_view(entry).substr(entry.find(':') + 1)).words) {
             const auto* variable = known_variable(setting);
             if (variable == nullptr || find_value(*variable, word) == nullptr) return;
@@ -375,11 +373,11 @@ void check_algorithm_missing(const LintInput& input, Report& report) {
         if (none.empty()) return;
         Report::Saying saying{
             fmt::format("NCCL_ALGO={} leaves no algorithm for {}", value, text::join(none, ", ")),
-            "from 2.24 on NCCL refuses such a collective (\"No algorithm/protocol available for "
-            "function\"); before, it kept Ring for all but all-reduces",
+            "from 2.24 NCCL rejects such a collective (\"No algorithm/protocol available for "
+            "function\"); earlier releases kept Ring for all but all-reduces",
             value.find_first_of(";:^") == std::string::npos
                 ? fmt::format("NCCL_ALGO=\"allreduce:{}\", or leave it out", value)
-                : "Ring in the list of each of them, or leave it out",
+                : "add Ring to the list of each of them, or leave it out",
             ""};
         if (release != nullptr) {
           report.error(setting.span, std::move(saying));
@@ -395,9 +393,9 @@ const Registered<Rule> algorithm_missing_rule{{
     .title = "NCCL_ALGO names no algorithm that a collective has",
     .explain =
         "All-reduces have Tree, Ring, CollNetDirect, CollNetChain, NVLS and NVLSTree; all-gathers and "
-        "reduce-scatters have Ring, CollNetDirect, NVLS and PAT; broadcasts and reduces have Ring alone. "
-        "A list without a prefix is for all of them. Up to 2.23 NCCL kept Ring for what the list left "
-        "empty; from 2.24 on it refuses the call.",
+        "reduce-scatters have Ring, CollNetDirect, NVLS and PAT; broadcasts and reduces have only Ring. A "
+        "list without a prefix applies to all of them. Up to 2.23 NCCL kept Ring for collectives that "
+        "the list left without an algorithm; from 2.24 it rejects the call.",
     .source = "NCCL src/graph/tuning.cc, src/enqueue.cc@2.30.7",
     .check = check_algorithm_missing,
 }};
@@ -408,20 +406,20 @@ void check_literal_quotes(const LintInput& input, Report& report) {
         find_variables(setting.name).empty())
       return;
     const auto& value = *setting.value;
-    report.error(setting.span,
-                 {fmt::format("the quotes are a part of the value: {}={}", setting.name, value),
-                  "a shell takes off one pair of quotes, and Docker's --env-file takes off none: "
-                  "the program reads the rest as characters",
-                  fmt::format("{}={}", setting.name, value.substr(1, value.size() - 2)), ""});
+    report.error(setting.span, {fmt::format("the quotes are part of the value: {}={}", setting.name, value),
+                                "a shell removes one pair of quotes, Docker's --env-file none: the program "
+                                "reads the rest as characters",
+                                fmt::format("{}={}", setting.name, value.substr(1, value.size() - 2)), ""});
   });
 }
 
 const Registered<Rule> literal_quotes_rule{{
     .order = 102,
     .name = "literal-quotes",
-    .title = "a value with quotes that nobody takes off",
-    .explain = "export NAME=\"'value'\" hands the inner quotes on. So does a file for docker run --env-file, "
-               "whose lines are taken as they are.",
+    .title = "a value with quotes that are never removed",
+    .explain =
+        "export NAME=\"'value'\" passes the inner quotes on. So does a file for docker run --env-file, "
+        "whose lines are used verbatim.",
     .source = "bash(1), QUOTING; Docker docs, docker run --env-file",
     .check = check_literal_quotes,
 }};
@@ -442,20 +440,21 @@ void check_gfx_version(const LintInput& input, Report& report) {
   each_value(input, report, "HSA_OVERRIDE_GFX_VERSION",
              [&](const Environment&, const Setting& setting, const std::string& value) {
                if (value.empty() || is_gfx_version(value)) return;
-               report.error(setting.span,
-                            {fmt::format("HSA_OVERRIDE_GFX_VERSION={} is not major.minor.stepping", value),
-                             "ROCm's runtime calls it invalid and finds no GPU",
-                             "three numbers: 9.4.2 for gfx942, 9.0.10 for gfx90a, 10.3.0 for gfx1030", ""});
+               report.error(
+                   setting.span,
+                   {fmt::format("HSA_OVERRIDE_GFX_VERSION={} is not major.minor.stepping", value),
+                    "ROCm's runtime rejects it as invalid and finds no GPU",
+                    "use three numbers: 9.4.2 for gfx942, 9.0.10 for gfx90a, 10.3.0 for gfx1030", ""});
              });
 }
 
 const Registered<Rule> gfx_version_rule{{
     .order = 104,
     .name = "gfx-version",
-    .title = "HSA_OVERRIDE_GFX_VERSION that is no version",
+    .title = "HSA_OVERRIDE_GFX_VERSION that is not a version",
     .explain =
-        "It takes three numbers in base 10, parted by dots: up to 63, 255 and 255. gfx90a is 9.0.10, since "
-        "the stepping is written in base 16 in that name.",
+        "It must be three decimal numbers separated by dots: up to 63, 255 and 255. gfx90a is 9.0.10, since "
+        "that name writes the stepping in hexadecimal.",
     .source = "ROCR-Runtime libhsakmt/src/topology.c",
     .check = check_gfx_version,
 }};

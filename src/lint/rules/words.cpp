@@ -12,12 +12,12 @@
 #include "shell/srun.h"
 #include "shell/words.h"
 
-/// Words of a script that the shell, or a program, takes for something else.
+/// Words of a script that the shell or a program misinterprets.
 namespace nlaunch::lint {
 namespace {
 
-/// "$NAME" of a variable that the program has, in a word that no shell expands any more. ${NAME} is read by
-/// programs, too.
+/// "$NAME" of a variable that the program has, in a word that no shell will expand. Programs also read
+/// ${NAME}.
 std::string unexpanded_in(const Program& program, const std::string& word) {
   for (auto at = word.find('$'); at != std::string::npos; at = word.find('$', at + 1)) {
     const auto begin = at + 1;
@@ -39,16 +39,16 @@ void check_unexpanded_word(const LintInput& input, Report& report) {
     const auto& words = program.words;
     const auto name = words[0].substr(words[0].rfind('/') + 1);
     if (name == "ray" || name == "nlaunch" || name == "ssh" || name == "awk")
-      continue;  // they expand, or hand on
+      continue;  // they expand it, or pass it on
     for (std::size_t i = 1; i < words.size(); ++i) {
       const bool code = words[i - 1] == "-c" || words[i - 1] == "-e" ||
                         words[i].find('\n') != std::string::npos || words[i].find(' ') != std::string::npos;
       const auto variable = code ? std::string() : unexpanded_in(program, words[i]);
       if (variable.empty()) continue;
       return report.warning(program.span,
-                            {fmt::format("{} gets the text ${} in place of its value", name, variable),
-                             "within single quotes, or behind a backslash, nothing is expanded",
-                             fmt::format("\"${}\" in double quotes", variable), ""});
+                            {fmt::format("{} gets the text ${} instead of its value", name, variable),
+                             "nothing is expanded inside single quotes or after a backslash",
+                             fmt::format("use \"${}\" in double quotes", variable), ""});
     }
   }
 }
@@ -56,9 +56,9 @@ void check_unexpanded_word(const LintInput& input, Report& report) {
 const Registered<Rule> unexpanded_word_rule{{
     .order = 361,
     .name = "unexpanded-word",
-    .title = "an argument with the name of a variable in place of its value",
-    .explain =
-        "The shell expands $NAME, not the program. Looked at is what names a variable that the program has.",
+    .title = "an argument with the name of a variable instead of its value",
+    .explain = "The shell expands $NAME, not the program. Only names of variables that the program has are "
+               "reported.",
     .source = "bash(1), QUOTING",
     .check = check_unexpanded_word,
 }};
@@ -69,9 +69,9 @@ void check_blanks_around_equals(const LintInput& input, Report& report) {
     const auto& words = command.words;
     if (words.size() < 2 || words[1] != "=" || !is_variable_name(words[0])) continue;
     report.error(command.span,
-                 {fmt::format("bash takes {} for a program", words[0]),
-                  "an assignment has no blanks around its =: the program is not found, and the variable is "
-                  "not set",
+                 {fmt::format("bash treats {} as a program", words[0]),
+                  "an assignment must not have spaces around =: the program is not found, and the variable "
+                  "is not set",
                   fmt::format("{}=…", words[0]), ""});
   }
 }
@@ -79,7 +79,7 @@ void check_blanks_around_equals(const LintInput& input, Report& report) {
 const Registered<Rule> blanks_around_equals_rule{{
     .order = 362,
     .name = "blanks-around-equals",
-    .title = "an assignment with blanks around its =",
+    .title = "an assignment with spaces around =",
     .explain = "NAME = VALUE is the command NAME with two arguments.",
     .source = "bash(1), PARAMETERS",
     .check = check_blanks_around_equals,
@@ -94,9 +94,9 @@ void check_step_without_program(const LintInput& input, Report& report) {
     report.error(
         program.span,
         {"this srun starts no program",
-         "it ends with an error; what is meant may stand in the next line, without a backslash at the "
-         "end of this one",
-         "a backslash at the end of the line, and no blank behind it", ""});
+         "it fails; the program may be on the next line, with a backslash missing at the end of this "
+         "one",
+         "end the line with a backslash and no space after it", ""});
   }
 }
 
@@ -104,13 +104,13 @@ const Registered<Rule> step_without_program_rule{{
     .order = 363,
     .name = "step-without-program",
     .title = "srun without a program",
-    .explain =
-        "A line that goes on in the next ends with a backslash. Without it srun has its options alone.",
+    .explain = "A line that continues on the next must end with a backslash. Without it, srun gets only its "
+               "options.",
     .source = "srun(1)",
     .check = check_step_without_program,
 }};
 
-/// Calls `look` for each line of the script that is no comment.
+/// Calls `look` for each line of the script that is not a comment.
 template <class Look>
 void each_text(const Script& script, const Look& look) {
   const SourceLines lines(script.file);
@@ -133,18 +133,19 @@ void check_own_path(const LintInput& input, Report& report) {
     told = true;
     report.warning(
         span,
-        {"the script looks for its own folder, and runs as a copy",
-         "sbatch copies it: $0 is in a folder of slurmd's (/var/spool/…), where nothing else of yours is",
-         "SLURM_SUBMIT_DIR, or a path that is written out", ""});
+        {"the script looks up its own directory, but runs as a copy",
+         "sbatch copies it: $0 is in a slurmd directory (/var/spool/…) that has none of your other files",
+         "use SLURM_SUBMIT_DIR, or an absolute path", ""});
   });
 }
 
 const Registered<Rule> own_path_rule{{
     .order = 364,
     .name = "own-path",
-    .title = "a batch script that looks for its own folder",
-    .explain = "Slurm runs a copy of the script on the first node. Where it is called by bash it has its own "
-               "folder.",
+    .title = "a batch script that looks up its own directory",
+    .explain =
+        "Slurm runs a copy of the script on the first node. Only if bash runs it directly does it find "
+        "its own directory.",
     .source = "sbatch(1), DESCRIPTION",
     .check = check_own_path,
 }};
@@ -157,7 +158,7 @@ void check_all_addresses(const LintInput& input, Report& report) {
     if (told || !RE2::PartialMatch(line, kAsks)) return;
     const auto name = std::string(text::trim(line.substr(0, line.find('='))));
     const auto variable = name.substr(name.rfind(' ') + 1);
-    // It is looked at later: `if [[ "$ip" == *" "* ]]`, read -ra, ${ip%% *}.
+    // It is checked later: `if [[ "$ip" == *" "* ]]`, read -ra, ${ip%% *}.
     const auto& text = input.script->file->text;
     const bool cut = text.find("${" + variable + "%") != std::string::npos ||
                      text.find("${" + variable + "[") != std::string::npos ||
@@ -165,17 +166,17 @@ void check_all_addresses(const LintInput& input, Report& report) {
                      text.find("<<< ") != std::string::npos;
     if (cut) return;
     told = true;
-    report.note(span,
-                {"hostname -I prints all addresses of the node",
-                 "those of all interfaces, parted by blanks, in no order that says which one others reach",
-                 "| awk '{print $1}', or the host's name", ""});
+    report.note(span, {"hostname -I prints all addresses of the node",
+                       "it lists the addresses of all interfaces, separated by spaces, in no particular "
+                       "order; not all can be reached from other nodes",
+                       "add | awk '{print $1}', or use the hostname", ""});
   });
 }
 
 const Registered<Rule> all_addresses_rule{{
     .order = 365,
     .name = "all-addresses",
-    .title = "all addresses of a host, taken for one",
+    .title = "all addresses of a host used as one",
     .explain = "hostname -I prints the addresses of all interfaces.",
     .source = "hostname(1)",
     .check = check_all_addresses,
@@ -191,40 +192,39 @@ void check_port_range(const LintInput& input, Report& report) {
     if (lower.find("port") == std::string::npos || !RE2::PartialMatch(line, kRange, &first) ||
         first >= kFirstFree)
       return;
-    report.warning(span, {fmt::format("a port from {} on is chosen", first),
-                          "below 1024 nobody but root may listen: a run fails now and then",
-                          "shuf -i 20000-30000 -n 1", ""});
+    report.warning(
+        span, {fmt::format("a random port is chosen from {} up", first),
+               "only root can listen below 1024: runs fail now and then", "shuf -i 20000-30000 -n 1", ""});
   });
 }
 
 const Registered<Rule> port_range_rule{{
     .order = 366,
     .name = "port-range",
-    .title = "a random port that nobody may have",
-    .explain =
-        "Ports below 1024 are root's, and those of 32768 to 60999 are given to any connection (Linux).",
+    .title = "a random port that may not be usable",
+    .explain = "Ports below 1024 are reserved for root, and Linux assigns ports 32768 to 60999 to any "
+               "outgoing connection.",
     .source = "ip(7), ip_local_port_range",
     .check = check_port_range,
 }};
 
 void check_proxy_scheme(const LintInput& input, Report& report) {
   for (const auto* name : {"https_proxy", "HTTPS_PROXY"}) {
-    each_value(input, report, name,
-               [&](const Environment&, const Setting& setting, const std::string& value) {
-                 if (!value.starts_with("https://")) return;
-                 report.note(setting.span,
-                             {fmt::format("{} asks for TLS to the proxy itself", setting.name),
-                              "most proxies of clusters speak HTTP, and hand on HTTPS: the connection fails",
-                              fmt::format("{}=http://…", setting.name), ""});
-               });
+    each_value(
+        input, report, name, [&](const Environment&, const Setting& setting, const std::string& value) {
+          if (!value.starts_with("https://")) return;
+          report.note(setting.span, {fmt::format("{} requests TLS to the proxy itself", setting.name),
+                                     "most cluster proxies speak HTTP and tunnel HTTPS: the connection fails",
+                                     fmt::format("{}=http://…", setting.name), ""});
+        });
   }
 }
 
 const Registered<Rule> proxy_scheme_rule{{
     .order = 367,
     .name = "proxy-scheme",
-    .title = "a proxy that is to be spoken to over TLS",
-    .explain = "The name says for which addresses the proxy is, the value how it is reached.",
+    .title = "a proxy reached over TLS",
+    .explain = "The variable's name says which URLs use the proxy; its value says how to reach the proxy.",
     .source = "curl(1), ENVIRONMENT",
     .check = check_proxy_scheme,
 }};
@@ -243,8 +243,8 @@ void check_library_path(const LintInput& input, Report& report) {
       return;
     told = true;
     report.warning(
-        span, {"LD_LIBRARY_PATH is replaced, and modules were loaded before",
-               "what they have put there is gone: their libraries are not found, or others of the system are",
+        span, {"LD_LIBRARY_PATH is overwritten after modules were loaded",
+               "their entries are lost: their libraries are not found, or the system's are found instead",
                "export LD_LIBRARY_PATH=…:$LD_LIBRARY_PATH", ""});
   });
 }
@@ -252,8 +252,8 @@ void check_library_path(const LintInput& input, Report& report) {
 const Registered<Rule> library_path_rule{{
     .order = 368,
     .name = "library-path",
-    .title = "LD_LIBRARY_PATH without what modules have put there",
-    .explain = "Modules add their folders to the list. A new value drops them.",
+    .title = "LD_LIBRARY_PATH without the entries of modules",
+    .explain = "Modules add their directories to the list. A new value drops them.",
     .source = "ld.so(8)",
     .check = check_library_path,
 }};

@@ -16,7 +16,7 @@ std::optional<std::uint64_t> number(const json& from, const char* key) {
                                                    : std::nullopt;
 }
 
-/// The last line that is an object: what stands around the probe may print lines of its own.
+/// The last line that is an object: whatever wraps the probe may print its own lines.
 json answer_in(std::string_view out) {
   const auto lines = text::split(out, '\n');
   for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
@@ -25,11 +25,11 @@ json answer_in(std::string_view out) {
   return {};
 }
 
-/// `subcommand` is what is told of a probe that says nothing.
+/// `subcommand` names the probe in the error if it prints nothing.
 Result<json> ask(const std::string& subcommand, sys::SpawnRequest request, Duration deadline) {
   const auto said = sys::run_command(std::move(request), deadline);
   if (!said) return std::unexpected(said.error());
-  // A driver can hold a probe that has said all it knows.
+  // A driver can block a probe that has already printed everything.
   if (auto line = answer_in(said->out); line.is_object()) return line;
   if (said->timed_out) {
     return failure("preflight.probe", "nlaunch-probe {} did not answer within {}", subcommand,

@@ -8,14 +8,15 @@
 
 namespace nlaunch::preflight {
 
-/// NVML waits long on a machine whose GPUs are sick.
+/// NVML answers slowly on a machine with faulty GPUs.
 constexpr Duration kProbeDeadline = std::chrono::seconds(30);
 
-/// Runs a short subcommand of nlaunch-probe and returns the line that it prints. Killed at the deadline.
+/// Runs a short subcommand of nlaunch-probe and returns the line that it prints. It is killed at the
+/// deadline.
 Result<nlohmann::json> ask_probe(const std::string& probe, const std::vector<std::string>& arguments,
                                  const std::vector<std::string>& env, Duration deadline = kProbeDeadline);
 
-/// The same as that process is started, in its container where it has one.
+/// The same, started like that process, in its container if it has one.
 Result<nlohmann::json> ask_probe_of(const plan::BoundProcess& process, const std::string& probe,
                                     const std::vector<std::string>& arguments,
                                     Duration deadline = kProbeDeadline);

@@ -6,8 +6,8 @@
 
 namespace nlaunch::preflight {
 
-/// Adds what one line of a rank's probe says to its report (src/probe/rank/rank.cpp has the lines). False for
-/// a line that is no event.
+/// Adds one line printed by a rank's probe to its report (src/probe/rank/rank.cpp lists the lines). False for
+/// a line that is not an event.
 bool read_event(std::string_view line, RankReport& report);
 bool read_event(const nlohmann::json& line, RankReport& report);
 

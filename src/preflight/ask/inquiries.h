@@ -11,9 +11,9 @@
 
 namespace nlaunch::preflight {
 
-/// A question to nlaunch-probe about this machine, which adds itself in the file of the check that wants it;
-/// each asked in a process of its own: a driver or a file system that hangs hangs that one alone, and is
-/// killed at the deadline.
+/// A question to nlaunch-probe about this machine. It registers itself in the file of the check that needs
+/// it. Each question runs in its own process: a driver or a file system that hangs affects only that one,
+/// which is killed at the deadline.
 struct Inquiry {
   enum class Of {
     machine,  ///< in the environment of this process
@@ -22,24 +22,25 @@ struct Inquiry {
   };
   enum class When {
     together,  ///< with the others
-    alone,     ///< after them, and by itself: it measures
+    alone,     ///< after them, and alone: it measures
   };
-  int order = 0;          ///< of those that are asked alone
+  int order = 0;          ///< for those that run alone
   std::string_view name;  ///< subcommand of nlaunch-probe, and the answer's name (NodeObservations::answers)
-  PreflightLevel level = PreflightLevel::quick;  ///< the lowest at which it is asked
+  PreflightLevel level = PreflightLevel::quick;  ///< the lowest level at which it is asked
   Duration deadline = std::chrono::seconds(5);
   Of of = Of::machine;
   When when = When::together;
-  /// What follows the subcommand; null: nothing. `process` is the role's, null where it is of the machine.
+  /// The arguments after the subcommand; null: none. `process` is the role's, null for a question about the
+  /// machine.
   std::vector<std::string> (*arguments)(const NodeObservations& observations,
                                         const plan::BoundProcess* process) = nullptr;
   /// What Of::things asks about: the answer is "NAME/THING".
   std::vector<std::string> (*things)(const NodeObservations& observations) = nullptr;
-  /// Of::roles: those that are asked; null: all.
+  /// For Of::roles: the roles that are asked; null: all.
   bool (*concerns)(const NodeObservations& observations, std::uint32_t role) = nullptr;
-  /// Of a role's probe that said nothing: what else was found out, for Answer::said. Null: nothing.
+  /// What else was found out about a role whose probe returned nothing, for Answer::said. Null: nothing.
   nlohmann::json (*otherwise)(const plan::BoundProcess& process) = nullptr;
-  /// Whether there is anything to ask for here; null: always.
+  /// Whether there is anything to ask here; null: always.
   bool (*applies)(const NodeObservations& observations) = nullptr;
 };
 
@@ -47,14 +48,14 @@ inline std::vector<const Inquiry*> inquiries() {
   return Registered<Inquiry>::all();
 }
 
-/// For Inquiry::applies: the plan has GPUs on this node.
+/// For Inquiry::applies: whether the plan has GPUs on this node.
 bool has_gpus(const NodeObservations& observations);
 /// For Inquiry::arguments: the GPUs of the plan on this node, which the probe numbers in this order.
 std::vector<std::string> devices_of_plan(const NodeObservations& observations,
                                          const plan::BoundProcess* process);
 
-/// Asks those of the level. Returns when all have answered, or have had their time. Of `observations` the
-/// plan, the node, its ranks, folders and Pythons are there: the rest is found out at the same time.
+/// Asks the questions of this level. Returns when all have answered or timed out. Of `observations`, the
+/// plan, the node, its ranks, directories and Pythons must be set; the rest is found out at the same time.
 Answers ask(const Request& request, const NodeObservations& observations);
 
 }  // namespace nlaunch::preflight

@@ -18,7 +18,7 @@ namespace nlaunch::preflight {
 namespace {
 
 constexpr Duration kForLocalKill = std::chrono::seconds(5);
-/// Bytes: what the ranks tell each other is written without waiting for one that does not read.
+/// Bytes: messages between ranks are written without waiting for one that does not read.
 constexpr int kMail = 1 << 20;
 
 /// The last line that a probe wrote to standard error.
@@ -122,7 +122,7 @@ void LocalProbes::ended(std::size_t index, sys::WaitStatus status) {
   probe.pid = -1;
   if (probe.out) read(index);
   const auto words = last_line(error_file(index));
-  tell(index, probe_news::Ended{status.str() + (words.empty() ? "" : "; its last words: " + words)});
+  tell(index, probe_news::Ended{status.str() + (words.empty() ? "" : "; last output: " + words)});
 }
 
 void LocalProbes::say(std::size_t rank, const std::string& line) {

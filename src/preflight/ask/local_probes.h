@@ -12,20 +12,20 @@
 
 namespace nlaunch::preflight {
 
-/// The probes of this machine, children of this process, each in its rank's environment.
+/// The probes of this machine, as children of this process, each in the environment of its rank.
 class LocalProbes : public Probes {
  public:
   struct Options {
     const plan::BoundNode& node;
     const std::vector<Rank>& ranks;     ///< of this node
     std::size_t first = 0;              ///< the index of the first of them among all ranks of the preflight
-    std::string folder;                 ///< with spec.json; what the probes leave is put there
+    std::string folder;                 ///< with spec.json; files that the probes leave are put there
     std::string probe;                  ///< path of nlaunch-probe
-    std::vector<std::size_t> wanted{};  ///< which are started, among all ranks of the preflight
+    std::vector<std::size_t> wanted{};  ///< which probes are started, among all ranks of the preflight
   };
-  /// All outlive this.
+  /// All of these must outlive this.
   LocalProbes(sys::Loop& loop, Options options);
-  /// Waits for nobody: kill() before, and hear the end of each.
+  /// Does not wait: call kill() first, and receive the end of each probe.
   ~LocalProbes() override;
 
   void start(Tell tell) override;

@@ -16,7 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// After a rank has failed, the others may say what they saw of it.
+/// After a rank has failed, the others can report what they saw of it.
 constexpr Duration kLastWords = 1s;
 constexpr Duration kAskWhetherCancelled = 100ms;
 
@@ -77,13 +77,13 @@ class Prober {
   ProbeOutcome outcome_;
   std::vector<bool> running_;
   std::map<std::string, std::size_t, std::less<>> groups_;  ///< by name
-  std::vector<std::size_t> group_of_;                       ///< by rank: one of those that it is in
-  std::vector<std::size_t> unknown_;  ///< by group: ranks that have not said who they are
-  std::vector<bool> is_closed_;       ///< by group: one of its ranks has failed or ended
+  std::vector<std::size_t> group_of_;                       ///< by rank: one of its groups
+  std::vector<std::size_t> unknown_;  ///< by group: ranks that have not identified themselves
+  std::vector<bool> is_closed_;       ///< by group: one of its ranks has failed or exited
   std::size_t closed_ = 0;
   std::size_t ended_ = 0;
-  std::size_t known_ = 0;  ///< have said who they are
-  std::size_t done_ = 0;   ///< have said that they are done
+  std::size_t known_ = 0;  ///< have identified themselves
+  std::size_t done_ = 0;   ///< have reported that they are done
   bool failed_ = false;
   bool finishing_ = false;
   std::optional<sys::Loop::TimerId> silence_;
@@ -110,12 +110,12 @@ void Prober::on(std::size_t rank, const probe_news::Said& said) {
   if (!report.errors.empty()) close_group(rank);
 }
 
-/// How far it all is. Of the groups the first rank is asked: it is in its node's, in the world, and in the
-/// weight sync.
+/// The overall progress. For a group, its first rank represents it: it is in its node's group, in the world,
+/// and in the weight sync.
 void Prober::tell(std::size_t rank) const {
   if (!work_.progress || work_.apart) return;
   if (!outcome_.went)
-    return work_.progress(fmt::format("{} of {} probes have their GPU", known_, work_.ranks.size()));
+    return work_.progress(fmt::format("{} of {} probes started", known_, work_.ranks.size()));
   if (rank != 0) return;
   for (const auto& group : work_.groups) {
     const auto progress = outcome_.reports[rank].groups.find(group.name);
@@ -124,7 +124,7 @@ void Prober::tell(std::size_t rank) const {
     if (done == group.sizes.size()) continue;
     work_.progress(progress->second.joined
                        ? fmt::format("{}: {} of {} sizes", group.name, done, group.sizes.size())
-                       : fmt::format("{}: {} ranks meet", group.name, group.members.size()));
+                       : fmt::format("{}: {} ranks connecting", group.name, group.members.size()));
     return;
   }
 }
@@ -141,7 +141,7 @@ bool Prober::hand_around(std::size_t rank, const nlohmann::json& line) {
   return true;
 }
 
-/// A rank has said who it is.
+/// A rank has identified itself.
 void Prober::know(std::size_t rank) {
   ++known_;
   if (!work_.apart) return;
@@ -164,7 +164,7 @@ void Prober::on(std::size_t rank, const probe_news::Stuck& stuck) {
 }
 
 void Prober::on(std::size_t rank, const probe_news::Lost& lost) {
-  outcome_.reports[rank].end = "is gone: " + lost.why;
+  outcome_.reports[rank].end = "was lost: " + lost.why;
   failed_ = true;
   gone(rank);
 }
@@ -175,14 +175,14 @@ void Prober::gone(std::size_t rank) {
   close_group(rank);
 }
 
-/// Nothing more is to be learnt of the group of this rank than the last words of the others.
+/// Nothing more can be learnt about the group of this rank than the last messages of the others.
 void Prober::close_group(std::size_t rank) {
   if (!work_.apart || is_closed_[group_of_[rank]]) return;
   is_closed_[group_of_[rank]] = true;
   ++closed_;
 }
 
-/// Decides what is next, from all that has been heard.
+/// Decides the next step, from everything received so far.
 void Prober::consider() {
   if (ended_ == work_.ranks.size()) return loop_.stop();
   if (finishing_) return;

@@ -5,7 +5,7 @@
 
 namespace nlaunch::preflight {
 
-/// What becomes of a probe.
+/// What happens to a probe.
 namespace probe_news {
 struct Said {
   std::string line;
@@ -13,11 +13,11 @@ struct Said {
 struct Ended {
   std::string how;  ///< "exited with code 1; its last words: ..."
 };
-/// SIGKILL did not end it in time.
+/// SIGKILL did not kill it in time.
 struct Stuck {
   std::string state;  ///< "pid 4711, state D"
 };
-/// Its node does not answer any more.
+/// Its node no longer responds.
 struct Lost {
   std::string why;
 };
@@ -27,7 +27,7 @@ struct ProbeNews {
   std::variant<probe_news::Said, probe_news::Ended, probe_news::Stuck, probe_news::Lost> what;
 };
 
-/// The probes of some ranks, or of all, where they live: on this machine, or on the nodes of an allocation.
+/// The probes of some or all ranks, wherever they run: on this machine, or on the nodes of an allocation.
 /// Each ends with one *Ended*, *Stuck* or *Lost*, on the leader's loop.
 class Probes {
  public:
@@ -38,7 +38,7 @@ class Probes {
   Probes& operator=(const Probes&) = delete;
 
   virtual void start(Tell tell) = 0;
-  /// A line for the standard input of one of them.
+  /// A line for the standard input of one probe.
   virtual void say(std::size_t rank, const std::string& line) = 0;
   virtual void kill() = 0;
 };

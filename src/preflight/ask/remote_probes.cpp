@@ -5,7 +5,7 @@
 namespace nlaunch::preflight {
 namespace {
 
-/// More than an agent waits for a probe that it has killed.
+/// Longer than an agent waits for a probe that it has killed.
 constexpr Duration kForRemoteKill = std::chrono::seconds(8);
 
 }  // namespace

@@ -12,12 +12,12 @@
 
 namespace nlaunch::preflight {
 
-/// What a node's agent is told about its probes.
+/// The commands to a node's agent about its probes.
 namespace probe_command {
 struct Start {
-  unsigned run = 0;                 ///< tells these probes from earlier ones
+  unsigned run = 0;                 ///< distinguishes these probes from earlier ones
   std::size_t first = 0;            ///< the index of the node's first rank among all ranks
-  std::vector<std::size_t> wanted;  ///< those that are started, by index among all ranks
+  std::vector<std::size_t> wanted;  ///< the ranks that are started, by index among all ranks
   std::string folder;               ///< with spec.json
 };
 struct Say {
@@ -31,15 +31,15 @@ using ProbeCommand = std::variant<probe_command::Start, probe_command::Say, prob
 /// The probes of many nodes, through their agents.
 class RemoteProbes : public Probes {
  public:
-  /// Brings a command to a node's agent, by the node's index in the plan.
+  /// Sends a command to a node's agent, by the node's index in the plan.
   using Send = std::function<void(std::uint32_t node, const ProbeCommand& command)>;
   struct Options {
-    const std::vector<Rank>& ranks;          ///< of all nodes, node after node
-    const std::vector<std::size_t>& wanted;  ///< those that are started
+    const std::vector<Rank>& ranks;          ///< of all nodes, in node order
+    const std::vector<std::size_t>& wanted;  ///< the ranks that are started
     std::string folder;                      ///< with spec.json
-    unsigned run = 0;                        ///< tells these probes from earlier ones
+    unsigned run = 0;                        ///< distinguishes these probes from earlier ones
   };
-  /// `lost`, by node: why it is lost already; empty: it is there.
+  /// `lost`, by node: why it is already lost; empty: it is up.
   RemoteProbes(sys::Loop& loop, const std::vector<std::string>& lost, Send send, const Options& options);
   ~RemoteProbes() override;
 
@@ -47,14 +47,14 @@ class RemoteProbes : public Probes {
   void say(std::size_t rank, const std::string& line) override;
   void kill() override;
 
-  /// News from a node's agent. What it says of earlier probes, or of a rank that is not there, is nothing.
+  /// News from a node's agent. News of earlier probes, or of an unknown rank, is ignored.
   void on_news(unsigned run, const ProbeNews& news);
-  /// The connection to the node's agent has ended.
+  /// The connection to the node's agent has closed.
   void lose(std::uint32_t node, const std::string& why);
 
  private:
   struct Node {
-    std::string lost{};  ///< why it is gone; empty: it is there
+    std::string lost{};  ///< why it is lost; empty: it is up
     std::optional<probe_command::Start> start{};
   };
   void tell(const ProbeNews& news);

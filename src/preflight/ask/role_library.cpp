@@ -20,8 +20,9 @@ using namespace std::chrono_literals;
 
 constexpr const char* kInWheel = "nvidia/nccl/lib/libnccl.so.2";
 
-/// Looks where a Python keeps its packages. Run with -S: `site` is imported but not executed, so that no .pth
-/// file and no sitecustomize.py runs. It looks itself, since its folders may be those of a container.
+/// Finds where a Python keeps its packages. Run with -S: `site` is imported but not executed, so no .pth file
+/// and no sitecustomize.py runs. The program searches itself, since its directories may be those of a
+/// container.
 constexpr const char* kFindWheel =
     "import os, site, sys\n"
     "own = os.path.dirname(os.path.dirname(sys.executable))\n"
@@ -114,7 +115,7 @@ std::string interpreter_of(const std::string& file) {
 }  // namespace
 
 RolePython python_of(const plan::BoundProcess& process) {
-  if (plan::is_container(process.wrapper)) {  // which files are there is seen from inside alone
+  if (plan::is_container(process.wrapper)) {  // only from inside can be seen which files exist
     const bool named = !process.argv.empty() && is_python(process.argv[0]);
     return {named ? process.argv[0] : "python3", named};
   }

@@ -10,7 +10,7 @@
 namespace nlaunch::preflight {
 
 /// The libnccl that the process's program would load, and its version: its preload; else VLLM_NCCL_SO_PATH;
-/// else the NCCL wheel of its Python; else what the loader finds. Runs `probe`, and perhaps that Python
+/// else the NCCL wheel of its Python; else what the loader finds. Runs `probe`, and if needed that Python
 /// (without its sitecustomize, which might import torch).
 LibraryFact find_role_library(const plan::BoundProcess& process, const std::string& probe);
 
@@ -18,8 +18,8 @@ LibraryFact find_role_library(const plan::BoundProcess& process, const std::stri
 /// PATH.
 RolePython python_of(const plan::BoundProcess& process);
 
-/// Of each role on the node: an experiment's learners and engines are taken to use one in any case, others
-/// only where the command says so.
+/// For each role on the node: learners and engines of an experiment are assumed to use one in any case, other
+/// roles only if the command indicates it.
 std::map<std::uint32_t, RolePython> pythons_of_roles(const NodeObservations& observations);
 
 }  // namespace nlaunch::preflight

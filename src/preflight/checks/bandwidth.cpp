@@ -18,18 +18,18 @@ Row judge(const Observations& observations, const GroupTrial& group, const Measu
           const plan::Expectation& expectation) {
   const auto value =
       fmt::format("{} at {} ({})", format_rate(one.busbw), message_text(one.bytes), time_text(one.seconds));
-  const auto expected = fmt::format("{} and more ({})", format_rate(expectation.min), expectation.origin);
+  const auto expected = fmt::format("at least {} ({})", format_rate(expectation.min), expectation.origin);
   if (one.busbw >= expectation.min) return passed("bandwidth", group.name, value, expected);
   const auto settings = slow_settings(observations, group);
   if (!settings.empty()) {
     return failed(
         "bandwidth", group.name, value, expected,
-        {fmt::format("{}: run without it (nlaunch env --explain says where it comes from)", settings)});
+        {fmt::format("{}: run without it (nlaunch env --explain shows where it is set)", settings)});
   }
-  return failed(
-      "bandwidth", group.name, value, expected,
-      {"links or GPUs are slower than this site's: nvidia-smi topo -m, nvidia-smi nvlink -s; report the node",
-       Responsible::admin});
+  return failed("bandwidth", group.name, value, expected,
+                {"links or GPUs are slower than the site expects: check nvidia-smi topo -m and nvidia-smi "
+                 "nvlink -s; report the node",
+                 Responsible::admin});
 }
 
 std::vector<Row> check_bandwidth(const Observations& observations) {
@@ -41,7 +41,7 @@ std::vector<Row> check_bandwidth(const Observations& observations) {
       if (!group.not_run.empty() || !fits(expectation, observations, group)) continue;
       if (tried_size(expectation) == 0) {
         rows.push_back(unknown("bandwidth", group.name,
-                               fmt::format("the size of {} has no element of 4 B ({})",
+                               fmt::format("a message of {} does not hold one element of 4 B ({})",
                                            format_size(expectation.size), expectation.origin)));
       }
       const auto one = measured.find({group.name, tried_size(expectation)});
@@ -56,15 +56,15 @@ std::vector<Row> check_bandwidth(const Observations& observations) {
 const Registered<Check> bandwidth_check{{
     .order = 60,
     .name = "bandwidth",
-    .what = "the all-reduce of a group reaches what the site expects",
+    .what = "the all-reduce of each group reaches the bandwidth that the site expects",
     .stage = Stage::after,
     .judge = check_bandwidth,
 }};
 
-/// Three are the fewest of which one can differ from most.
+/// The smallest number of which one can differ from most.
 constexpr std::size_t kFewestNodes = 3;
 constexpr double kSlowerNode = 1.5;
-/// Below this a time is latency, and says little of a link.
+/// Below this a time is latency, and says little about a link.
 constexpr std::uint64_t kLeastBytes = 16U << 20U;
 
 /// The largest message of a node's group.
@@ -73,7 +73,7 @@ struct NodeTime {
   double seconds = 0;
   double busbw = 0;
 };
-/// All nodes with as many ranks in the group, at one size.
+/// All nodes with the same number of ranks in the group, at one size.
 using NodePeers = std::map<std::pair<std::size_t, std::uint64_t>, std::vector<NodeTime>>;
 
 NodePeers node_peers(const Observations& observations) {
@@ -88,8 +88,8 @@ NodePeers node_peers(const Observations& observations) {
   return peers;
 }
 
-/// All nodes run the same group at the same time: who takes much longer than most is slower than they are,
-/// whatever the site expects. Over Gloo times are those of processors that do other things as well.
+/// All nodes run the same group at the same time: a node that takes much longer than most is slower than they
+/// are, whatever the site expects. Over Gloo, times depend on processors that also do other work.
 std::vector<Row> check_slow_node(const Observations& observations) {
   std::vector<Row> rows;
   if (!observations.went) return rows;
@@ -107,8 +107,8 @@ std::vector<Row> check_slow_node(const Observations& observations) {
                             fmt::format("{} at {}, the median of {} nodes is {}", format_rate(one.busbw),
                                         size, times.size(), format_rate(median.busbw)),
                             "as fast as the other nodes",
-                            {"a GPU or a link of this node is slower than those of the others: nvidia-smi "
-                             "nvlink -s, nvidia-smi -q -d PERFORMANCE; report the node",
+                            {"a GPU or link of this node is slower than those of the other nodes: check "
+                             "nvidia-smi nvlink -s and nvidia-smi -q -d PERFORMANCE; report the node",
                              Responsible::admin}));
       rows.back().hosts = observations.host_of(*one.group);
     }
@@ -124,12 +124,12 @@ std::vector<Row> check_slow_node(const Observations& observations) {
 const Registered<Check> slow_node_check{{
     .order = 70,
     .name = "slow-node",
-    .what = "no node's group takes much longer than those of most nodes",
+    .what = "no node's group takes much longer than on most nodes",
     .stage = Stage::after,
     .judge = check_slow_node,
 }};
 
-/// What the ranks of a group use to reach each other: "P2P", or "P2P and SHM" where pairs differ.
+/// The transports between the ranks of a group: "P2P", or "P2P and SHM" if pairs differ.
 struct ChosenTransport {
   std::set<std::string> within_node;
   std::set<std::string> between_nodes;
@@ -169,17 +169,15 @@ Row judge(const Observations& observations, const GroupTrial& group, const char*
   if (!settings.empty()) {
     return failed(
         "transport", group.name, value, expected,
-        {fmt::format("{}: run without it (nlaunch env --explain says where it comes from)", settings)});
+        {fmt::format("{}: run without it (nlaunch env --explain shows where it is set)", settings)});
   }
   const bool network = expected.starts_with("NET");
-  return failed(
-      "transport", group.name, value, expected,
-      network
-          ? Remedy{"NCCL did not find its network plugin: is its folder in LD_LIBRARY_PATH, and NCCL_NET "
-                   "set?"}
-          : Remedy{"the GPUs cannot reach each other directly: nvidia-smi topo -p2p r; a container without "
-                   "peer access, PCIe ACS or an IOMMU does this",
-                   Responsible::admin});
+  return failed("transport", group.name, value, expected,
+                network ? Remedy{"NCCL did not find its network plugin: check that its directory is in "
+                                 "LD_LIBRARY_PATH and that NCCL_NET is set"}
+                        : Remedy{"the GPUs cannot reach each other directly: check nvidia-smi topo -p2p r; a "
+                                 "container without peer access, PCIe ACS or an IOMMU causes this",
+                                 Responsible::admin});
 }
 
 std::vector<Row> check_transport(const Observations& observations) {
@@ -198,8 +196,8 @@ std::vector<Row> check_transport(const Observations& observations) {
     const bool all_done =
         std::ranges::all_of(group.members, [&](auto rank) { return observations.reports[rank].done; });
     if (chosen.within_node.empty() && chosen.between_nodes.empty() && all_done) {
-      rows.push_back(unknown("transport", group.name,
-                             chosen.error.empty() ? "NCCL's log does not name one" : chosen.error));
+      rows.push_back(
+          unknown("transport", group.name, chosen.error.empty() ? "NCCL's log names none" : chosen.error));
     }
   }
   return rows;
@@ -208,7 +206,7 @@ std::vector<Row> check_transport(const Observations& observations) {
 const Registered<Check> transport_check{{
     .order = 80,
     .name = "transport",
-    .what = "a group goes over the transport that the site expects, and not over TCP in silence",
+    .what = "each group uses the transport that the site expects, and does not silently fall back to TCP",
     .stage = Stage::after,
     .judge = check_transport,
 }};
@@ -217,12 +215,12 @@ std::vector<Row> check_leftovers(const Observations& observations) {
   std::vector<Row> rows;
   for (std::size_t i = 0; i < observations.reports.size(); ++i) {
     if (observations.reports[i].stuck.empty()) continue;
-    rows.push_back(failed(
-        "leftovers", observations.ranks[i].subject,
-        fmt::format("its probe survived SIGKILL ({}): it may still hold its GPU",
-                    observations.reports[i].stuck),
-        "no probe is left",
-        {"a driver call does not return: dmesg says more; the node may need a restart", Responsible::admin}));
+    rows.push_back(
+        failed("leftovers", observations.ranks[i].subject,
+               fmt::format("its probe survived SIGKILL ({}): it may still hold its GPU",
+                           observations.reports[i].stuck),
+               "no probe left running",
+               {"a driver call does not return: see dmesg; the node may need a reboot", Responsible::admin}));
     rows.back().hosts = observations.hosts_of({i});
   }
   return rows;
@@ -231,7 +229,7 @@ std::vector<Row> check_leftovers(const Observations& observations) {
 const Registered<Check> leftovers_check{{
     .order = 90,
     .name = "leftovers",
-    .what = "no probe is left that a driver holds, and that may hold a GPU",
+    .what = "no probe is left stuck in a driver call, where it may hold a GPU",
     .stage = Stage::after,
     .judge = check_leftovers,
 }};

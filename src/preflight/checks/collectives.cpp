@@ -11,25 +11,25 @@
 namespace nlaunch::preflight {
 namespace {
 
-/// Whose part alone is wrong, or nothing.
+/// The rank whose contribution alone is wrong, or nothing.
 std::optional<std::size_t> explained_by(const GroupTrial& group, const SizeResult& result) {
   const auto member = static_cast<std::size_t>(result.rank);
   if (result.fault.empty() || result.rank < 0 || member >= group.members.size()) return std::nullopt;
   return group.members[member];
 }
 
-/// What the first wrong element shows of one rank, to be added to a sentence; empty: nothing.
+/// What the first wrong element shows about one rank, to append to a sentence; empty: nothing.
 std::string fault_text(const Observations& observations, const GroupTrial& group, std::size_t rank,
                        const SizeResult& result) {
   const auto part = explained_by(group, result);
   if (!part) return "";
   const auto& whose = observations.ranks[*part].subject;
-  if (result.fault == "missing") return fmt::format(": the term of {} is missing", whose);
-  if (result.fault == "twice") return fmt::format(": the term of {} came twice", whose);
+  if (result.fault == "missing") return fmt::format(": the contribution of {} is missing", whose);
+  if (result.fault == "twice") return fmt::format(": the contribution of {} was added twice", whose);
   return fmt::format(": received by {} from {}", observations.ranks[rank].subject, whose);
 }
 
-/// Of a workload the probe says how many elements are wrong, not which.
+/// For a workload the probe reports how many elements are wrong, not which.
 std::optional<Row> judge_workloads(const Observations& observations, const GroupTrial& group) {
   for (const auto rank : group.members) {
     const auto* progress = progress_of(observations, group, rank);
@@ -39,8 +39,8 @@ std::optional<Row> judge_workloads(const Observations& observations, const Group
       return failed(group.op_name(), group.name,
                     fmt::format("{} elements are wrong in '{}' on {}", workload.wrong, workload.workload,
                                 observations.ranks[rank].subject),
-                    "every element right",
-                    {"nlaunch preflight says which; do not use these GPUs and links for training"});
+                    "all elements correct",
+                    {"run nlaunch preflight to see which; do not train on these GPUs and links"});
     }
   }
   return std::nullopt;
@@ -56,19 +56,20 @@ std::optional<Row> judge_data(const Observations& observations, const GroupTrial
                   result->wrong, result->elements, message_text(result->bytes),
                   observations.ranks[rank].subject, result->first_wrong, result->found, result->expected,
                   fault_text(observations, group, rank, *result)),
-      "every element right",
-      {"do not use these GPUs and links for training; try NCCL_PROTO=Simple to tell LL128 from the "
-       "hardware, and report the node",
+      "all elements correct",
+      {"do not train on these GPUs and links; try NCCL_PROTO=Simple to tell LL128 from the hardware, and "
+       "report the node",
        Responsible::admin});
   row.hosts = observations.host_of(group);
-  // What came from a rank may have been spoilt on the way, and a term that came twice by any of them.
+  // Data from a rank may have been corrupted in transit, and a duplicated contribution may be the fault of
+  // any rank.
   const auto part = explained_by(group, *result);
   if (part && result->fault == "missing") row.hosts = observations.hosts_of({*part});
   return row;
 }
 
-constexpr const char* kAllWork = "every group of the plan works";
-constexpr const char* kSeeErrors = "look at its .err file in the preflight folder";
+constexpr const char* kAllWork = "every group of the plan completes";
+constexpr const char* kSeeErrors = "see its .err file in the preflight directory";
 
 Row judge_death(const Observations& observations, const GroupTrial& group, std::size_t rank,
                 const char* expected, const Remedy& remedy) {
@@ -80,7 +81,7 @@ Row judge_death(const Observations& observations, const GroupTrial& group, std::
   return row;
 }
 
-/// Who did not come, when some did.
+/// The ranks that did not arrive, if some did.
 std::optional<Row> judge_arrival(const Observations& observations, const GroupTrial& group) {
   std::vector<std::size_t> missing;
   std::vector<std::size_t> arrived;
@@ -94,7 +95,7 @@ std::optional<Row> judge_arrival(const Observations& observations, const GroupTr
   if (last != missing.end()) return judge_death(observations, group, *last, "all ranks", {kSeeErrors});
   auto row = failed(
       group.op_name(), group.name, did_not_join(observations, missing, arrived), "all ranks",
-      {"look at what holds this GPU or process: nvidia-smi, and its .err file in the preflight folder"});
+      {"check what holds this GPU or process: nvidia-smi, and its .err file in the preflight directory"});
   row.hosts = observations.hosts_of(missing);
   return row;
 }
@@ -107,7 +108,7 @@ Row judge_incomplete(const Observations& observations, const GroupTrial& group) 
   if (auto row = judge_arrival(observations, group)) return *row;
   const auto all = names_of(observations, group.members, group.members.front());
   const Remedy remedy{std::string(traits_of(group.backend).remedy)};
-  // One that has gone without a word is the cause of what the others say of it.
+  // A rank that exited without output is the cause of what the others report about it.
   for (const auto rank : group.members) {
     if (!observations.reports[rank].end.empty())
       return judge_death(observations, group, rank, kAllWork, remedy);
@@ -116,14 +117,14 @@ Row judge_incomplete(const Observations& observations, const GroupTrial& group) 
     const auto told = find_error(observations, group, kind);
     if (told.error == nullptr) continue;
     const auto* verb =
-        told.error->phase == "join" ? "the communicator was not made" : "a collective did not end";
+        told.error->phase == "join" ? "the communicator was not created" : "a collective did not complete";
     return failed(group.op_name(), group.name,
                   fmt::format("{} arrived, but {}: {}: {}", all, verb, observations.ranks[told.rank].subject,
                               told.error->text),
                   kAllWork, remedy);
   }
   return failed(group.op_name(), group.name,
-                fmt::format("{} arrived, but the group was not done in time", all), kAllWork, remedy);
+                fmt::format("{} arrived, but the group did not finish in time", all), kAllWork, remedy);
 }
 
 /// The sizes of a sweep are in the table of times.
@@ -147,19 +148,19 @@ std::string timing_text(const Observations& observations, const GroupTrial& grou
 Row judge_group(const Observations& observations, const GroupTrial& group) {
   if (!group.not_run.empty()) return skipped(group.op_name(), group.name, group.not_run);
   if (!observations.went)
-    return skipped(group.op_name(), group.name, "not run: the ranks were not fit to begin");
+    return skipped(group.op_name(), group.name, "not run: the ranks were not ready to start");
   if (auto row = judge_data(observations, group)) return *row;
   if (auto row = judge_workloads(observations, group)) return *row;
   if (!complete(observations, group)) {
     if (is_consequence(observations, group))
-      return skipped(group.op_name(), group.name, "not done: an earlier group failed");
+      return skipped(group.op_name(), group.name, "not run: an earlier group failed");
     auto row = judge_incomplete(observations, group);
     if (row.status == Status::fail && row.hosts.empty()) row.hosts = observations.host_of(group);
     return row;
   }
   return passed(
       group.op_name(), group.name,
-      fmt::format("{} ranks over {}, every element right{}{}", group.members.size(), name_of(group.backend),
+      fmt::format("{} ranks over {}, all elements correct{}{}", group.members.size(), name_of(group.backend),
                   group.sizes.empty() ? "" : ": ", timing_text(observations, group)));
 }
 
@@ -178,7 +179,7 @@ std::vector<Row> check_collectives(const Observations& observations) {
   std::vector<Row> rows;
   for (const auto& group : observations.groups) rows.push_back(judge_group(observations, group));
   if (rows.empty() && !observations.ranks.empty()) {
-    rows.push_back(skipped("all_reduce", "this machine", "no group of two or more ranks"));
+    rows.push_back(skipped("all_reduce", "this machine", "no group has two or more ranks"));
   }
   return rows;
 }
@@ -186,7 +187,7 @@ std::vector<Row> check_collectives(const Observations& observations) {
 const Registered<Check> collectives_check{{
     .order = 50,
     .name = "collectives",
-    .what = "every group completes, with the right numbers",
+    .what = "every group completes with correct results",
     .stage = Stage::after,
     .judge = check_collectives,
 }};

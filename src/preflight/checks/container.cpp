@@ -14,30 +14,30 @@ using nlohmann::json;
 
 constexpr auto kContainer = "container";
 
-/// Nothing, or the container, runs there.
+/// Nothing starts there, or the container does but not the probe.
 Row judge_silent_container(const std::string& role, const Answer& answer, const plan::Role& of) {
   const auto words = answer.said.value("words", "");
   if (!words.empty()) {
-    return failed(kContainer, role, fmt::format("no program starts in it: {}", words),
+    return failed(kContainer, role, fmt::format("no program starts in the container: {}", words),
                   "a container that starts",
-                  {fmt::format("try it by hand, in {}: {} true", of.workdir, text::shell_join(of.wrapper))});
+                  {fmt::format("try it manually, in {}: {} true", of.workdir, text::shell_join(of.wrapper))});
   }
-  return unknown(
-      kContainer, role,
-      fmt::format("programs start in it, but nlaunch-probe does not, and so nothing is checked there: "
-                  "{}; it needs the glibc (2.28) and the file that nlaunch mounts",
-                  answer.error));
+  return unknown(kContainer, role,
+                 fmt::format("programs start in the container, but nlaunch-probe does not, so nothing is "
+                             "checked there: {}; it needs glibc (2.28) and the file that nlaunch mounts",
+                             answer.error));
 }
 
 Row judge_container(const plan::Role& role, const json& said, bool needs_gpus) {
   for (const auto& [file, why] : said.value("unreadable", std::map<std::string, std::string>())) {
-    return failed(kContainer, role.name, fmt::format("'{}' cannot be read in it: {}", file, why),
+    return failed(kContainer, role.name, fmt::format("'{}' cannot be read in the container: {}", file, why),
                   "the files that the role preloads",
-                  {fmt::format("mount it, or take out what hides it: {}", text::shell_join(role.wrapper))});
+                  {fmt::format("mount it, or remove what hides it: {}", text::shell_join(role.wrapper))});
   }
   if (needs_gpus && !said.value("gpus", false)) {
-    return failed(kContainer, role.name, "it has no GPU: /dev/nvidiactl is not there", "the GPUs of the role",
-                  {"`apptainer exec --nv`; `bwrap --dev-bind /dev /dev`; enroot with its hook 98-nvidia.sh"});
+    return failed(
+        kContainer, role.name, "it has no GPU: /dev/nvidiactl does not exist", "the GPUs of the role",
+        {"use `apptainer exec --nv`, `bwrap --dev-bind /dev /dev`, or enroot with its hook 98-nvidia.sh"});
   }
   return passed(kContainer, role.name,
                 fmt::format("{}, glibc {}", said.value("os", "no /etc/os-release"), said.value("glibc", "")));
@@ -67,7 +67,7 @@ bool has_container(const NodeObservations& observations, std::uint32_t role) {
   return plan::is_container(observations.plan.roles[role].wrapper);
 }
 
-/// All that is preloaded there, as the loader will be told.
+/// Everything that is preloaded there, as passed to the loader.
 std::vector<std::string> preloaded(const NodeObservations& /*observations*/,
                                    const plan::BoundProcess* process) {
   const auto value = variable_of(*process, "LD_PRELOAD").value_or("");
@@ -83,14 +83,14 @@ json try_without_probe(const plan::BoundProcess& process) {
   request.cwd = process.workdir;
   const auto said = sys::run_command(std::move(request), std::chrono::seconds(20));
   if (!said) return {{"words", said.error().first_message()}};
-  if (said->timed_out) return {{"words", "it has not ended after 20 s"}};
+  if (said->timed_out) return {{"words", "it did not exit within 20 s"}};
   if (said->status.ok()) return json::object();
   return {{"words", fmt::format("{}: {}", said->status.str(), text::printable(text::trim(said->err)))}};
 }
 
 const Registered<Inquiry> container_inquiry{{
     .name = kContainer,
-    .deadline = std::chrono::seconds(20),  // an image may have to be mounted
+    .deadline = std::chrono::seconds(20),  // an image may have to be mounted first
     .of = Inquiry::Of::roles,
     .arguments = preloaded,
     .concerns = has_container,

@@ -18,7 +18,7 @@ std::string numbered_gpu(const json& number) {
   return fmt::format("GPU {}", number.get<int>());
 }
 
-/// "361 to 365 GB/s", or one figure where they are one.
+/// "361 to 365 GB/s", or a single figure if they are equal.
 std::string range_of_speeds(const json& lines, const char* key) {
   std::vector<double> all;
   for (const auto& line : lines) {
@@ -34,13 +34,13 @@ std::string range_of_speeds(const json& lines, const char* key) {
 Row damaged_copy(const std::string& subject, const json& line, std::uint64_t bytes) {
   return failed(
       kCopies, subject,
-      fmt::format("{} of {} elements arrived as others", line.at("wrong").get<std::uint64_t>(),
+      fmt::format("{} of {} elements arrived corrupted", line.at("wrong").get<std::uint64_t>(),
                   bytes / sizeof(std::uint32_t)),
-      "every byte as it was sent",
-      {"data is damaged on the way: do not train on these GPUs; report the node", Responsible::admin});
+      "every byte as sent",
+      {"data is corrupted in transit: do not train on these GPUs; report the node", Responsible::admin});
 }
 
-/// What went wrong with some of the lines, each by itself. True when nothing did.
+/// The problems of each line, separately. True if there are none.
 bool judge_each(const json& lines, std::uint64_t bytes, std::string (*subject)(const json&),
                 std::vector<Row>& rows) {
   bool well = true;
@@ -73,13 +73,13 @@ void judge_copy_pairs(const NodeObservations& observations, const json& said, st
   const auto& expected = observations.plan.expected.intra_node;
   if (!apart.empty() && expected == "P2P") {
     rows.push_back(failed(kCopies, "GPU to GPU", "no peer access: " + text::join(apart, ", "),
-                          "P2P within a node, as the profile says",
-                          {"nvidia-smi topo -p2p r says why: a container without peer access, PCIe ACS or an "
-                           "IOMMU does this",
+                          "P2P within a node, as set in the profile",
+                          {"nvidia-smi topo -p2p r shows why: a container without peer access, PCIe ACS or "
+                           "an IOMMU causes this",
                            Responsible::admin}));
   } else if (well) {
     rows.push_back(passed(kCopies, "GPU to GPU",
-                          fmt::format("{} ways, {} with peer access: {}, every element right", pairs.size(),
+                          fmt::format("{} paths, {} with peer access: {}, all elements correct", pairs.size(),
                                       pairs.size() - apart.size(), range_of_speeds(pairs, "bandwidth")),
                           expected));
   }
@@ -96,8 +96,8 @@ std::vector<Row> check_copies(const NodeObservations& observations) {
   if (judge_each(said.at("gpus"), said.at("host_bytes"), copy_with_host, rows)) {
     rows.push_back(
         passed(kCopies, "GPU to host",
-               fmt::format("{} GPUs: to the GPU {}, from it {}, every element right", said.at("gpus").size(),
-                           range_of_speeds(said.at("gpus"), "host_to_device"),
+               fmt::format("{} GPUs: host to GPU {}, GPU to host {}, all elements correct",
+                           said.at("gpus").size(), range_of_speeds(said.at("gpus"), "host_to_device"),
                            range_of_speeds(said.at("gpus"), "device_to_host"))));
   }
   return rows;
@@ -123,7 +123,7 @@ std::vector<Figure> copy_figures(const NodeObservations& observations) {
 const Registered<NodeCheck> copies_check{{
     .order = 190,
     .name = kCopies,
-    .what = "bytes arrive as they were sent between GPUs and with the host, and how fast (deep)",
+    .what = "copies between GPUs and with the host arrive intact, and how fast they are (deep)",
     .judge = check_copies,
     .figures = copy_figures,
 }};

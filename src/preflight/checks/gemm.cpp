@@ -23,7 +23,7 @@ std::string gemm_subject(const json& gpu) {
   return fmt::format("{} ({})", gemm_gpu(gpu), gpu.at("bus_id").get<std::string>());
 }
 
-/// The GPUs in the probe's answer; nothing where there is none.
+/// The GPUs in the probe's answer; nothing if there is none.
 const json& gemm_gpus(const NodeObservations& observations) {
   static const json kNone = json::array();
   const auto* answer = observations.answer(kGemm);
@@ -32,29 +32,26 @@ const json& gemm_gpus(const NodeObservations& observations) {
 }
 
 Remedy do_not_train() {
-  return {"silent data corruption is suspected: do not train on this GPU, and report the node",
+  return {"silent data corruption is suspected: do not train on this GPU; report the node",
           Responsible::admin};
 }
 
-/// What is wrong with one GPU, or nothing.
+/// The problem of one GPU, or nothing.
 std::optional<Row> judge_gemm(const json& gpu) {
   const auto subject = gemm_subject(gpu);
   if (gpu.contains("error")) return unknown(kGemm, subject, gpu.at("error"));
   if (gpu.contains("unavailable")) return skipped(kGemm, subject, gpu.at("unavailable"));
   if (const auto differing = gpu.at("differing").get<std::uint64_t>(); differing > 0) {
-    return failed(
-        kGemm, subject,
-        fmt::format("{} of {} products of the same numbers differ from the first; the first of them "
-                    "is number {}",
-                    differing, gpu.at("repetitions").get<std::uint64_t>(),
-                    gpu.at("first_differing").get<std::uint64_t>()),
-        "the same bits every time", do_not_train());
+    return failed(kGemm, subject,
+                  fmt::format("{} of {} products of the same matrices differ from the first; the first "
+                              "different one is number {}",
+                              differing, gpu.at("repetitions").get<std::uint64_t>(),
+                              gpu.at("first_differing").get<std::uint64_t>()),
+                  "the same bits every time", do_not_train());
   }
   if (const auto wrong = gpu.at("wrong_samples").get<unsigned>(); wrong > 0) {
-    return failed(
-        kGemm, subject,
-        fmt::format("{} of 8 elements of a matrix product are not the sum that they should be", wrong),
-        "right sums", do_not_train());
+    return failed(kGemm, subject, fmt::format("{} of 8 elements of a matrix product have a wrong sum", wrong),
+                  "correct sums", do_not_train());
   }
   return std::nullopt;
 }
@@ -74,9 +71,10 @@ Row gemm_summary(const std::vector<json>& well) {
   const auto [least, most] = std::ranges::minmax(rates);
   const auto low = teraflops(least);
   const auto high = teraflops(most);
-  return passed(kGemm, "bf16 matrix products",
-                fmt::format("{} GPUs at once, {} products, each GPU's with the same bits: {} TFLOP/s",
-                            well.size(), products, low == high ? low : low + " to " + high));
+  return passed(
+      kGemm, "bf16 matrix products",
+      fmt::format("{} GPUs at the same time, {} products, bitwise identical on each GPU: {} TFLOP/s",
+                  well.size(), products, low == high ? low : low + " to " + high));
 }
 
 std::vector<Row> check_gemm(const NodeObservations& observations) {
@@ -108,7 +106,7 @@ std::vector<Figure> gemm_figures(const NodeObservations& observations) {
 const Registered<NodeCheck> gemm_check{{
     .order = 200,
     .name = kGemm,
-    .what = "bf16 matrix products on all GPUs at once have the same bits every time (deep)",
+    .what = "bf16 matrix products on all GPUs at the same time have the same bits every time (deep)",
     .judge = check_gemm,
     .figures = gemm_figures,
 }};
@@ -157,19 +155,19 @@ std::string names_of_prints(const Observations& observations, const Prints& prin
 Row minority(const Observations& observations, const Fingerprint& print, std::size_t others) {
   auto row = failed(
       kGemmAgreement, name_of_gpu(observations, print),
-      fmt::format("its product of the same matrices has other bits than that of {} other GPUs of its model",
-                  others),
+      fmt::format(
+          "its product of the same matrices has different bits than that of {} other GPUs of its model",
+          others),
       "the same bits on every " + print.model,
-      {"silent data corruption is suspected: do not train on this GPU, and report the node",
-       Responsible::admin});
+      {"silent data corruption is suspected: do not train on this GPU; report the node", Responsible::admin});
   if (const auto host = host_of_print(observations, print); !host.empty()) row.hosts = {host};
   return row;
 }
 
-/// As many say one thing as another: a node is blamed only where all of them are on it.
+/// No majority: a node is blamed only if all of them are on it.
 Row undecided(const Observations& observations, const std::string& model, const Prints& all) {
   auto row = failed(kGemmAgreement, model,
-                    fmt::format("{} found different bits in the same product: one of them is wrong",
+                    fmt::format("{} computed different bits for the same product: one of them is wrong",
                                 names_of_prints(observations, all)),
                     "the same bits on every GPU of a model",
                     {"silent data corruption is suspected: compare each with a third GPU of the model before "
@@ -189,8 +187,8 @@ void judge_model(const Observations& observations, const std::string& model, con
   if (by_value.size() == 1) {
     rows.push_back(
         all.size() < 2
-            ? skipped(kGemmAgreement, model, "one GPU of this model: there is none to compare it with")
-            : passed(kGemmAgreement, model, fmt::format("{} GPUs found the same bits", all.size())));
+            ? skipped(kGemmAgreement, model, "only one GPU of this model: nothing to compare it with")
+            : passed(kGemmAgreement, model, fmt::format("{} GPUs computed the same bits", all.size())));
     return;
   }
   const auto most = std::ranges::max_element(by_value, {}, [](const auto& one) { return one.second.size(); });

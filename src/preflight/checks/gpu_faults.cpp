@@ -17,15 +17,15 @@ constexpr auto kGpuHealth = "gpu-health";
 
 Remedy reset_gpu() {
   return {
-      "reset the GPU while nobody uses it (nvidia-smi --gpu-reset), or reboot the node; if it comes "
-      "back, have the GPU replaced",
+      "reset the GPU while it is idle (nvidia-smi --gpu-reset), or reboot the node; if the fault returns, "
+      "have the GPU replaced",
       Responsible::admin};
 }
 Remedy replace_gpu() {
   return {"take the node out of service and have the GPU replaced", Responsible::admin};
 }
 
-/// The driver itself says that nothing has to be done (nvml.h, NVML_GPU_RECOVERY_ACTION_NONE).
+/// The driver itself reports that no action is needed (nvml.h, NVML_GPU_RECOVERY_ACTION_NONE).
 bool has_recovered(const GpuState& gpu) {
   return gpu.get<unsigned>("recovery_action") == 0U;
 }
@@ -39,12 +39,12 @@ void judge_ecc(const GpuState& gpu, std::vector<Row>& rows) {
                "none", reset_gpu());
     if (has_recovered(gpu)) {
       row.status = Status::warn;
-      row.value += "; the driver asks for no recovery";
+      row.value += "; the driver requests no recovery";
     }
     rows.push_back(std::move(row));
   }
   if (gpu.is("sram_threshold")) {
-    rows.push_back(failed(kGpuHealth, gpu.name, "more uncorrected errors in its SRAM than NVIDIA accepts",
+    rows.push_back(failed(kGpuHealth, gpu.name, "more uncorrected SRAM errors than NVIDIA accepts",
                           "fewer than the threshold", replace_gpu()));
   }
 }
@@ -53,29 +53,29 @@ void judge_ecc(const GpuState& gpu, std::vector<Row>& rows) {
 void judge_rows(const GpuState& gpu, std::vector<Row>& rows) {
   const auto remap = gpu.said.value("remap", json::object());
   if (remap.value("failed", false)) {
-    rows.push_back(failed(kGpuHealth, gpu.name, "a bad row of its memory could not be remapped",
-                          "rows remapped", replace_gpu()));
+    rows.push_back(failed(kGpuHealth, gpu.name, "a faulty memory row could not be remapped", "rows remapped",
+                          replace_gpu()));
   }
   if (remap.value("pending", false)) {
-    rows.push_back(failed(kGpuHealth, gpu.name, "bad rows of its memory wait to be remapped",
-                          "none that wait", reset_gpu()));
+    rows.push_back(failed(kGpuHealth, gpu.name, "faulty memory rows are waiting to be remapped",
+                          "none pending", reset_gpu()));
   }
   if (gpu.is("retired_pages_pending")) {
-    rows.push_back(failed(kGpuHealth, gpu.name, "bad pages of its memory wait to be retired",
-                          "none that wait", reset_gpu()));
+    rows.push_back(failed(kGpuHealth, gpu.name, "faulty memory pages are waiting to be retired",
+                          "none pending", reset_gpu()));
   }
 }
 
 /// nvmlDeviceGpuRecoveryAction_t.
 std::string recovery_text(unsigned action) {
   constexpr const char* kActions[] = {"no recovery",
-                                      "a reset of the GPU",
-                                      "a reboot of the node",
-                                      "an end of all traffic between GPUs",
-                                      "an end of what runs there, and then a reset of the GPU",
+                                      "a GPU reset",
+                                      "a node reboot",
+                                      "draining all traffic between GPUs",
+                                      "draining its workload, and then a GPU reset",
                                       "a recovery of the IMEX domain",
-                                      "a reset of its bus",
-                                      "a reboot of the system"};
+                                      "a bus reset",
+                                      "a system reboot"};
   return action < std::size(kActions) ? kActions[action] : fmt::format("recovery action {}", action);
 }
 
@@ -84,12 +84,12 @@ void judge_recovery(const GpuState& gpu, std::vector<Row>& rows) {
   const bool told = std::ranges::any_of(
       rows, [&](const Row& row) { return row.subject == gpu.name && row.status == Status::fail; });
   if (action == 0 || told) return;
-  rows.push_back(failed(kGpuHealth, gpu.name, fmt::format("its driver asks for {}", recovery_text(action)),
-                        "a GPU that needs no recovery", {"do what the driver asks for", Responsible::admin}));
+  rows.push_back(failed(kGpuHealth, gpu.name, fmt::format("its driver requests {}", recovery_text(action)),
+                        "a GPU that needs no recovery", {"do what the driver requests", Responsible::admin}));
 }
 
-/// The three that the hardware decides (nvml.h, nvmlClocksEventReason*). A software power cap is how a GPU
-/// under load works.
+/// The three that the hardware decides (nvml.h, nvmlClocksEventReason*). A software power cap is normal for a
+/// GPU under load.
 void judge_clocks(const GpuState& gpu, std::vector<Row>& rows) {
   constexpr std::uint64_t kSlowdown = 0x8;
   constexpr std::uint64_t kThermal = 0x40;
@@ -98,13 +98,13 @@ void judge_clocks(const GpuState& gpu, std::vector<Row>& rows) {
   if ((reasons & (kSlowdown | kThermal | kPowerBrake)) == 0) return;
   const bool hot = (reasons & kThermal) != 0;
   const bool braked = (reasons & kPowerBrake) != 0;
-  const auto* why = hot && braked ? "it is too hot, and the node's power supply asks for it"
+  const auto* why = hot && braked ? "it is too hot, and the node's power supply requests it"
                     : hot         ? "it is too hot"
-                    : braked      ? "the node's power supply asks for it"
+                    : braked      ? "the node's power supply requests it"
                                   : "it is too hot or draws too much power";
-  rows.push_back(warned(kGpuHealth, gpu.name, fmt::format("its hardware slows it down: {}", why),
+  rows.push_back(warned(kGpuHealth, gpu.name, fmt::format("slowed down by its hardware: {}", why),
                         "full clocks",
-                        {"report the node: look at its cooling and its power supply", Responsible::admin}));
+                        {"report the node: check its cooling and power supply", Responsible::admin}));
 }
 
 void judge_health(const GpuState& gpu, std::vector<Row>& rows) {
@@ -114,25 +114,26 @@ void judge_health(const GpuState& gpu, std::vector<Row>& rows) {
   judge_clocks(gpu, rows);
 }
 
-/// A GPU that NVML counts and does not hand out. One that a container or a job may not use is none of ours.
+/// A GPU that NVML counts but does not give a handle for. One that a container or a job may not use does not
+/// concern us.
 void judge_unreadable(const json& gpu, std::vector<Row>& rows) {
   constexpr int kNoPermission = 4;            // nvmlReturn_t
   constexpr int kOperatingSystem = 17;        // "blocked by the operating system/cgroups"
   constexpr int kFaults[] = {8, 11, 15, 16};  // no power, no interrupts, lost, reset required
   const auto code = gpu.value("code", 0);
   if (code == kNoPermission || code == kOperatingSystem) return;
-  const auto subject = fmt::format("GPU {} of NVML", gpu.value("index", 0U));
+  const auto subject = fmt::format("NVML GPU {}", gpu.value("index", 0U));
   const auto error = gpu.value("error", "");
   rows.push_back(std::ranges::find(kFaults, code) == std::end(kFaults)
                      ? unknown(kGpuHealth, subject, error)
-                     : failed(kGpuHealth, subject, error, "a GPU that answers", reset_gpu()));
+                     : failed(kGpuHealth, subject, error, "a GPU that responds", reset_gpu()));
 }
 
-/// What was looked at: a GPU or an NVML that does not know it cannot be found at fault.
+/// What was checked: a GPU or an NVML that does not support a fact cannot be found at fault.
 std::string health_text(const std::vector<GpuState>& gpus) {
   constexpr std::pair<const char*, const char*> kFacts[] = {{"uncorrected_ecc", "no uncorrected ECC error"},
-                                                            {"remap", "no row to be remapped"},
-                                                            {"recovery_action", "no recovery asked for"},
+                                                            {"remap", "no row to remap"},
+                                                            {"recovery_action", "no recovery requested"},
                                                             {"clocks_event_reasons", "no slowdown"}};
   std::string out;
   for (const auto& [fact, said] : kFacts) {
@@ -140,7 +141,7 @@ std::string health_text(const std::vector<GpuState>& gpus) {
         std::ranges::all_of(gpus, [name = fact](const GpuState& gpu) { return gpu.said.contains(name); });
     if (known) out += fmt::format("{}{}", out.empty() ? "" : ", ", said);
   }
-  return out.empty() ? "NVML knows nothing of their health" : out;
+  return out.empty() ? "NVML reports nothing about their health" : out;
 }
 
 std::vector<Row> check_gpu_health(const NodeObservations& observations) {
@@ -160,7 +161,7 @@ std::vector<Row> check_gpu_health(const NodeObservations& observations) {
 const Registered<NodeCheck> gpu_health_check{{
     .order = 20,
     .name = kGpuHealth,
-    .what = "no GPU has memory errors, waits for a reset, or is slowed down by its hardware",
+    .what = "no GPU has memory errors, needs a reset, or is slowed down by its hardware",
     .judge = check_gpu_health,
 }};
 
@@ -172,7 +173,7 @@ const Registered<Inquiry> gpu_health_inquiry{{
 
 constexpr auto kKernelLog = "kernel-log";
 constexpr double kHour = 3600;
-/// What is older has been dealt with, or has not come back.
+/// Older events have been dealt with, or have not recurred.
 constexpr double kJudged = 24 * kHour;
 
 /// The same event of the same GPU, however often it is in the log.
@@ -193,7 +194,7 @@ std::vector<LoggedEvent> collect_events(const json& lines) {
              told.event.bus_id == event->bus_id;
     });
     if (same == out.end()) same = out.insert(out.end(), LoggedEvent{});
-    *same = {std::move(*event), same->times + 1, age};  // the log's order: the last one counts
+    *same = {std::move(*event), same->times + 1, age};  // in log order: the last one counts
   }
   return out;
 }
@@ -203,11 +204,11 @@ std::string whole_bus_id(const std::string& bus_id) {
   return bus_id.find('.') == std::string::npos ? bus_id + ".0" : bus_id;
 }
 
-/// Which GPU it is about, and whether that one is fit again.
+/// Which GPU it concerns, and whether that GPU is fit again.
 struct AboutEvent {
   std::string subject;
-  bool ours = false;       ///< the plan's, or one that the site has
-  bool recovered = false;  ///< it answers, and its driver asks for no recovery
+  bool ours = false;       ///< the plan's, or one in the site profile
+  bool recovered = false;  ///< it responds, and its driver requests no recovery
 };
 
 bool is_fit(const GpuState& gpu) {
@@ -229,8 +230,9 @@ AboutEvent about_event(const LoggedEvent& told, const NodeObservations& observat
   }
   const bool sites = std::ranges::any_of(observations.plan.expected.bus_ids,
                                          [&](const std::string& one) { return same_bus(one, bus_id); });
-  // Where no GPU can be seen, it may be for this very reason.
-  return {fmt::format("GPU {}, none of the plan's", bus_id), sites || observations.node.gpus.empty(), false};
+  // If no GPU is visible, this may be the reason.
+  return {fmt::format("GPU {}, not used by the plan", bus_id), sites || observations.node.gpus.empty(),
+          false};
 }
 
 std::string event_text(const LoggedEvent& told) {
@@ -247,16 +249,16 @@ std::string event_text(const LoggedEvent& told) {
 Remedy event_remedy(XidAction action) {
   switch (action) {
     case XidAction::reboot:
-      return {"reboot the node; if it comes back, have the GPU and its slot looked at", Responsible::admin};
+      return {"reboot the node; if the fault returns, have the GPU and its slot checked", Responsible::admin};
     case XidAction::repair:
-      return {"have the GPU's power cable and its seat looked at", Responsible::admin};
+      return {"have the GPU's power cable and seating checked", Responsible::admin};
     case XidAction::reset:
       return {
-          "reset the GPU while nobody uses it (nvidia-smi --gpu-reset), or reboot the node; if it comes "
-          "back, have the GPU replaced",
+          "reset the GPU while it is idle (nvidia-smi --gpu-reset), or reboot the node; if the fault "
+          "returns, have the GPU replaced",
           Responsible::admin};
     default:
-      return {"watch whether it comes back; NVIDIA's Xid catalog says what it may mean", Responsible::admin};
+      return {"watch whether it recurs; NVIDIA's Xid catalog explains what it may mean", Responsible::admin};
   }
 }
 
@@ -268,13 +270,13 @@ Row judge_event(const LoggedEvent& told, const AboutEvent& about) {
   if (serious && about.ours && !about.recovered) return row;
   row.status = Status::warn;
   if (serious && about.recovered) {
-    row.value += "; the driver asks for no recovery now";
+    row.value += "; the driver requests no recovery now";
     row.fix = event_remedy(XidAction::watch).fix;
   }
   return row;
 }
 
-/// "task python:4711 blocked for more than 122 seconds": its process cannot be ended, and may hold a GPU.
+/// "task python:4711 blocked for more than 122 seconds": its process cannot be killed, and may hold a GPU.
 void judge_hung_tasks(const json& lines, std::vector<Row>& rows) {
   constexpr std::string_view kTask = "task ";
   constexpr std::string_view kBlocked = " blocked for more than ";
@@ -292,14 +294,14 @@ void judge_hung_tasks(const json& lines, std::vector<Row>& rows) {
       kKernelLog, "tasks",
       fmt::format("{} hung in the last hour: {}", text::count(tasks.size(), "task"), text::join(tasks, ", ")),
       "none",
-      {"see what they wait for: a file system or a driver that does not answer", Responsible::admin}));
+      {"check what they wait for: a file system or a driver that does not respond", Responsible::admin}));
 }
 
-/// What programs did to themselves says nothing against the node.
+/// Faults that programs caused themselves do not count against the node.
 std::string log_text(const std::vector<LoggedEvent>& of_programs) {
   std::string out = "no fault in the last 24 hours";
   for (const auto& told : of_programs)
-    out += fmt::format("{}{}", &told == &of_programs.front() ? "; no fault of the node: " : ", ",
+    out += fmt::format("{}{}", &told == &of_programs.front() ? "; not a fault of the node: " : ", ",
                        event_text(told));
   return out;
 }
@@ -314,8 +316,8 @@ std::vector<Row> check_kernel_log(const NodeObservations& observations) {
   if (said.contains("denied")) {
     return {
         skipped(kKernelLog, kSubject,
-                fmt::format("needs to read the kernel log: root, CAP_SYSLOG, kernel.dmesg_restrict=0, or the "
-                            "group adm or systemd-journal ({})",
+                fmt::format("needs permission to read the kernel log: root, CAP_SYSLOG, "
+                            "kernel.dmesg_restrict=0, or membership in the group adm or systemd-journal ({})",
                             said.value("denied", "")))};
   }
   const auto lines = said.value("lines", json::array());
@@ -329,7 +331,7 @@ std::vector<Row> check_kernel_log(const NodeObservations& observations) {
       rows.push_back(judge_event(told, about_event(told, observations, gpus)));
     }
   }
-  // On a machine without GPUs they are no matter of ours.
+  // On a machine without GPUs they do not concern us.
   if (!observations.machine.no_driver) judge_hung_tasks(lines, rows);
   if (rows.empty()) rows.push_back(passed(kKernelLog, kSubject, log_text(of_programs)));
   return rows;
@@ -338,7 +340,7 @@ std::vector<Row> check_kernel_log(const NodeObservations& observations) {
 const Registered<NodeCheck> kernel_log_check{{
     .order = 60,
     .name = kKernelLog,
-    .what = "the kernel has reported no fault of a GPU or an NVSwitch in the last 24 hours",
+    .what = "the kernel reported no GPU or NVSwitch fault in the last 24 hours",
     .judge = check_kernel_log,
 }};
 

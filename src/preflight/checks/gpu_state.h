@@ -8,7 +8,7 @@
 
 namespace nlaunch::preflight {
 
-/// Bus ids are compared as they end: profiles write the domain with four digits, NVML with eight.
+/// Bus ids are compared by their ends: profiles write the domain with four digits, NVML with eight.
 bool same_bus(std::string_view shorter, std::string_view longer);
 
 /// A GPU of the plan, as `nlaunch-probe gpu-health` describes it (src/probe/nvml/health.cpp).
@@ -26,15 +26,15 @@ struct GpuState {
   }
 };
 
-/// Those of the plan on this node, in the plan's order: nothing is said of GPUs that others may use. Of a MIG
-/// device the GPU that it is on cannot be told: all are meant that are in MIG mode. Empty where there is no
-/// answer.
+/// The GPUs of the plan on this node, in the plan's order: other GPUs may belong to other users and are not
+/// reported. For a MIG device, its GPU cannot be determined: all GPUs in MIG mode are included. Empty if
+/// there is no answer.
 std::vector<GpuState> gpu_states(const NodeObservations& observations);
 
-/// The whole answer; null where the question was not asked, or not answered.
+/// The whole answer; null if the question was not asked or not answered.
 const nlohmann::json* gpu_health_answer(const NodeObservations& observations);
 
-/// Rows of all GPUs, or, where nothing is wrong, `fine`.
+/// Rows of all GPUs, or `fine` if there is no problem.
 std::vector<Row> judge_gpus(const std::vector<GpuState>& gpus,
                             void (*judge)(const GpuState&, std::vector<Row>&), Row fine);
 

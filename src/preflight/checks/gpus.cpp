@@ -14,7 +14,7 @@
 namespace nlaunch::preflight {
 namespace {
 
-/// What stands for the rank's GPU in CUDA_VISIBLE_DEVICES; without the variable, its number.
+/// The entry for the rank's GPU in CUDA_VISIBLE_DEVICES; without the variable, its number.
 std::string token_of(const NodeObservations& observations, const Rank& rank) {
   const auto visible = observations.variable(rank, "CUDA_VISIBLE_DEVICES");
   if (!visible) return fmt::format("{}", rank.device);
@@ -38,32 +38,33 @@ const GpuFact* find_gpu_fact(const NodeObservations& observations, const std::st
 Row given_twice(const Rank& first, const Rank& second, const std::string& token, const GpuFact* gpu) {
   const auto where = gpu == nullptr ? std::string() : fmt::format(" ({}, {})", gpu->bus_id, gpu->uuid);
   return failed("gpus", second.subject,
-                fmt::format("{} and {} were given one GPU: '{}' of CUDA_VISIBLE_DEVICES{}", first.subject,
-                            second.subject, token, where),
-                "a GPU for each rank",
-                {"do not set CUDA_VISIBLE_DEVICES in an env: block; nlaunch gives each process its GPUs"});
+                fmt::format("{} and {} were given the same GPU: '{}' of CUDA_VISIBLE_DEVICES{}",
+                            first.subject, second.subject, token, where),
+                "one GPU per rank",
+                {"do not set CUDA_VISIBLE_DEVICES in an env: block; nlaunch assigns each process its GPUs"});
 }
 
 Row judge_visible_gpu(const NodeObservations& observations, std::size_t index) {
   const auto& rank = observations.ranks[index];
   const auto token = token_of(observations, rank);
   if (token.empty()) {
-    return failed("gpus", rank.subject,
-                  fmt::format("its CUDA_VISIBLE_DEVICES has no entry {}: '{}'", rank.device,
-                              observations.variable(rank, "CUDA_VISIBLE_DEVICES").value_or("")),
-                  "an entry for each GPU of the process",
-                  {"do not set CUDA_VISIBLE_DEVICES in an env: block; nlaunch gives each process its GPUs"});
+    return failed(
+        "gpus", rank.subject,
+        fmt::format("its CUDA_VISIBLE_DEVICES has no entry {}: '{}'", rank.device,
+                    observations.variable(rank, "CUDA_VISIBLE_DEVICES").value_or("")),
+        "an entry for each GPU of the process",
+        {"do not set CUDA_VISIBLE_DEVICES in an env: block; nlaunch assigns each process its GPUs"});
   }
   const auto* gpu = find_gpu_fact(observations, token);
   for (std::size_t earlier = 0; earlier < index; ++earlier) {
     const auto& other = observations.ranks[earlier];
-    const bool planned = other.gpu == rank.gpu;  // they share it, or have it one after the other
+    const bool planned = other.gpu == rank.gpu;  // they share it, or use it one after the other
     if (other.device >= 0 && !planned && token_of(observations, other) == token)
       return given_twice(other, rank, token, gpu);
   }
   if (gpu == nullptr) {
     return unknown("gpus", rank.subject,
-                   fmt::format("NVML does not show the GPU that '{}' stands for", token));
+                   fmt::format("NVML does not list the GPU that '{}' refers to", token));
   }
   return passed("gpus", rank.subject, fmt::format("{} {} {}", gpu->name, gpu->bus_id, gpu->uuid));
 }
@@ -78,7 +79,7 @@ void judge_bus_ids(const NodeObservations& observations, std::vector<Row>& rows)
   if (observations.plan.expected.bus_ids.empty()) return;
   const auto wanted = text::join(observations.plan.expected.bus_ids, ", ");
   if (absent.empty()) {
-    rows.push_back(passed("gpus", "bus ids", fmt::format("all of the site's {} are there", wanted)));
+    rows.push_back(passed("gpus", "bus ids", fmt::format("all bus ids of the site are present: {}", wanted)));
   } else {
     rows.push_back(failed("gpus", "bus ids", fmt::format("no GPU at {}", text::join(absent, ", ")), wanted,
                           {"report the node: a GPU is missing", Responsible::admin}));
@@ -87,14 +88,14 @@ void judge_bus_ids(const NodeObservations& observations, std::vector<Row>& rows)
 
 std::vector<Row> check_gpus(const NodeObservations& observations) {
   if (!observations.has_gpus()) {
-    // A driver that fails is no machine without GPUs: the plan would have had them.
+    // A failing driver does not mean a machine without GPUs: the plan would have had them.
     const auto& machine = observations.machine;
     const bool broken = observations.plan.node.cpu_slots && !machine.nvml_error.empty() && !machine.no_driver;
     if (broken) return {unknown("gpus", "NVML", machine.nvml_error)};
     return {skipped("gpus", "this machine",
                     observations.plan.node.gpus > 0 && !observations.plan.node.cpu_slots
                         ? "the plan uses no GPU of this node"
-                        : "no GPUs: the plan counts CPU slots")};
+                        : "no GPUs: the plan uses CPU slots")};
   }
   if (!observations.machine.nvml_error.empty())
     return {unknown("gpus", "NVML", observations.machine.nvml_error)};
@@ -109,33 +110,32 @@ std::vector<Row> check_gpus(const NodeObservations& observations) {
 const Registered<NodeCheck> gpus_check{{
     .order = 10,
     .name = "gpus",
-    .what = "the GPUs that NVML shows are those that the plan counts on, with the site's bus ids",
+    .what = "NVML lists the GPUs that the plan uses, with the site's bus ids",
     .judge = check_gpus,
 }};
 
 using nlohmann::json;
 constexpr auto kGpuMode = "gpu-mode";
 
-/// A plan counts GPUs; slices are for those who were given slices.
+/// A plan counts GPUs; slices are only for processes that were given slices.
 void judge_mig(const GpuState& gpu, bool slices, std::vector<Row>& rows) {
   const auto mig = gpu.said.value("mig", json::object());
   const bool on = mig.value("current", false);
   if (on && !slices) {
-    rows.push_back(failed(kGpuMode, gpu.name,
-                          "MIG mode is on: programs see slices of it, which NCCL cannot join",
-                          "MIG mode off, or MIG devices in CUDA_VISIBLE_DEVICES",
-                          {"turn it off while nobody uses the GPU (nvidia-smi -mig 0), or give nlaunch the "
-                           "slices by their UUIDs",
-                           Responsible::admin}));
+    rows.push_back(failed(
+        kGpuMode, gpu.name, "MIG mode is on: programs see slices of it, which NCCL cannot use together",
+        "MIG mode off, or MIG devices in CUDA_VISIBLE_DEVICES",
+        {"turn it off while the GPU is idle (nvidia-smi -mig 0), or give nlaunch the slices by UUID",
+         Responsible::admin}));
   } else if (on != mig.value("pending", on)) {
     rows.push_back(warned(kGpuMode, gpu.name,
-                          fmt::format("MIG mode goes {} at its next reset", on ? "off" : "on"),
-                          "a mode that stays", {"ask who has changed it", Responsible::admin}));
+                          fmt::format("MIG mode turns {} at its next reset", on ? "off" : "on"),
+                          "no pending change", {"ask who changed it", Responsible::admin}));
   }
 }
 
-/// "engine.0 and learner.0": two processes that the plan has on one GPU of this node at once; empty: there
-/// are none.
+/// "engine.0 and learner.0": two processes that the plan puts on one GPU of this node at the same time;
+/// empty: none.
 std::string sharers(const NodeObservations& observations, std::uint16_t gpu) {
   std::vector<const plan::Process*> on_it;
   for (const auto& bound : observations.node.processes) {
@@ -152,26 +152,24 @@ std::string sharers(const NodeObservations& observations, std::uint16_t gpu) {
   return "";
 }
 
-/// nvmlComputeMode_t. `sharers` are processes that are to be on it at once.
+/// nvmlComputeMode_t. `sharers` are processes that are on it at the same time.
 void judge_compute_mode(const GpuState& gpu, const std::string& sharers, std::vector<Row>& rows) {
   constexpr unsigned kProhibited = 2;
   constexpr unsigned kExclusive = 3;
   const Remedy remedy{"set it back: nvidia-smi --compute-mode=DEFAULT", Responsible::admin};
   const auto mode = gpu.get<unsigned>("compute_mode").value_or(0);
   if (mode == kProhibited) {
-    rows.push_back(failed(kGpuMode, gpu.name, "its compute mode lets no program use it (prohibited)",
+    rows.push_back(failed(kGpuMode, gpu.name, "its compute mode allows no program to use it (prohibited)",
                           "default", remedy));
   } else if (mode == kExclusive && !sharers.empty()) {
-    rows.push_back(
-        failed(kGpuMode, gpu.name,
-               fmt::format("its compute mode lets one process use it at a time (exclusive), and {} "
-                           "share it",
-                           sharers),
-               "default", remedy));
+    rows.push_back(failed(
+        kGpuMode, gpu.name,
+        fmt::format("its compute mode allows one process at a time (exclusive), and {} share it", sharers),
+        "default", remedy));
   } else if (mode == kExclusive) {
     rows.push_back(warned(kGpuMode, gpu.name,
-                          "its compute mode lets one process use it at a time (exclusive): a second one, as "
-                          "of a server with helpers, fails",
+                          "its compute mode allows one process at a time (exclusive): a second one, such as "
+                          "a helper of a server, fails",
                           "default", remedy));
   }
 }
@@ -185,19 +183,19 @@ void judge_pcie(const GpuState& gpu, std::vector<Row>& rows) {
   if (width == 0 || width >= full || gpu.said.contains("c2c")) return;
   rows.push_back(warned(
       kGpuMode, gpu.name, fmt::format("PCIe x{}", width), fmt::format("x{}", full),
-      {"report the node: its slot or its riser card gives the GPU a part of the lanes", Responsible::admin}));
+      {"report the node: its slot or riser card gives the GPU only some of its lanes", Responsible::admin}));
 }
 
-/// Minor releases of one major one go together ("CUDA Compatibility").
+/// Minor releases of one major release are compatible ("CUDA Compatibility").
 void judge_driver(const json& answer, std::vector<Row>& rows) {
   const auto driver = parse_version(answer.value("cuda_driver", ""));
   const auto runtime = parse_version(answer.value("cuda_runtime", ""));
   if (!driver || !runtime || driver->parts.at(0) >= runtime->parts.at(0)) return;
   rows.push_back(
       warned(kGpuMode, "driver",
-             fmt::format("{} is for CUDA {}, and nlaunch-probe was built with CUDA {}: it cannot "
-                         "use the GPUs here",
-                         answer.value("driver", ""), driver->str(), runtime->str()),
+             fmt::format(
+                 "{} supports CUDA {}, and nlaunch-probe was built with CUDA {}: it cannot use the GPUs here",
+                 answer.value("driver", ""), driver->str(), runtime->str()),
              fmt::format("a driver for CUDA {}", runtime->parts[0]),
              {fmt::format("build nlaunch with CUDA {}, or install a newer driver", driver->parts[0])}));
 }
@@ -209,7 +207,7 @@ std::string mode_text(const json& answer, const std::vector<GpuState>& gpus) {
     out += fmt::format(", PCIe x{}", pcie.value("width", 0U));
   const bool sleeps =
       std::ranges::any_of(gpus, [](const GpuState& gpu) { return !gpu.said.value("persistence", true); });
-  if (sleeps) out += "; persistence mode is off: who uses an idle GPU waits for it first";
+  if (sleeps) out += "; persistence mode is off: the first program on an idle GPU waits for it to initialize";
   return out;
 }
 
@@ -234,27 +232,27 @@ std::vector<Row> check_gpu_mode(const NodeObservations& observations) {
 const Registered<NodeCheck> gpu_mode_check{{
     .order = 40,
     .name = kGpuMode,
-    .what = "MIG, compute mode and PCIe width are fit for the run; the driver is new enough for the probe",
+    .what = "MIG, compute mode and PCIe width suit the run; the driver is new enough for the probe",
     .judge = check_gpu_mode,
 }};
 
 constexpr auto kGpuProcesses = "gpu-processes";
 
-/// Below this a GPU counts as idle: a driver may keep 2 % of the memory for itself, a desktop some more.
+/// Below this a GPU counts as idle: a driver can keep 2 % of the memory for itself, a desktop some more.
 std::uint64_t small_memory(const json& memory) {
   constexpr std::uint64_t kDriverShare = 50;
   constexpr std::uint64_t kAlways = 1U << 30U;
   return std::max(kAlways, memory.value("total", std::uint64_t{0}) / kDriverShare);
 }
 
-/// Nothing of use fits beside what is there.
+/// Nothing useful fits next to what is there.
 bool is_memory_full(const json& memory) {
   constexpr std::uint64_t kTenth = 10;
   const auto total = memory.value("total", std::uint64_t{0});
   return total > 0 && memory.value("used", std::uint64_t{0}) > total - total / kTenth;
 }
 
-/// A display's share is no hindrance.
+/// A display's share does not matter.
 bool holder_matters(const json& process, std::uint64_t limit) {
   return process.value("kind", "") != "graphics" || process.value("memory", std::uint64_t{0}) > limit;
 }
@@ -283,12 +281,12 @@ Remedy holders_remedy(const std::vector<json>& holders) {
       others.insert(holder["user"].get<std::string>());
     }
   }
-  if (!own.empty()) return {"end what is yours: kill" + own};
+  if (!own.empty()) return {"stop your own processes: kill" + own};
   if (!others.empty()) {
     const std::vector<std::string> names(others.begin(), others.end());
-    return {fmt::format("ask {}, or take another node", text::join(names, ", ")), Responsible::admin};
+    return {fmt::format("ask {}, or use another node", text::join(names, ", ")), Responsible::admin};
   }
-  return {hidden ? "look on the host itself: it is outside of this container, or hidden from you" : "",
+  return {hidden ? "check on the host itself: the process is outside this container, or hidden from you" : "",
           Responsible::admin};
 }
 
@@ -321,27 +319,26 @@ void judge_holders(const GpuState& gpu, std::vector<Row>& rows) {
   }
   const auto used = memory.value("used", std::uint64_t{0});
   if (!all_known || used <= known || used - known <= limit) return;
-  rows.push_back(
-      warned(kGpuProcesses, gpu.name,
-             fmt::format("{} of {} are in use, by no process that NVML shows", size_text(used - known),
-                         size_text(memory.value("total", std::uint64_t{0}))),
-             "an idle GPU",
-             {"it may be a process of another container, or one that ends and cannot (state D in "
-              "ps): look on the host; if there is none, reset the GPU",
-              Responsible::admin}));
+  rows.push_back(warned(kGpuProcesses, gpu.name,
+                        fmt::format("{} of {} are in use, but NVML lists no process", size_text(used - known),
+                                    size_text(memory.value("total", std::uint64_t{0}))),
+                        "an idle GPU",
+                        {"it may be a process of another container, or one that cannot exit (state D in ps): "
+                         "check on the host; if there is none, reset the GPU",
+                         Responsible::admin}));
   rows.back().status = status;
 }
 
 std::vector<Row> check_gpu_processes(const NodeObservations& observations) {
   const auto gpus = gpu_states(observations);
   return judge_gpus(gpus, judge_holders,
-                    passed(kGpuProcesses, text::count(gpus.size(), "GPU"), "nobody uses them", "idle GPUs"));
+                    passed(kGpuProcesses, text::count(gpus.size(), "GPU"), "not in use", "idle GPUs"));
 }
 
 const Registered<NodeCheck> gpu_processes_check{{
     .order = 50,
     .name = kGpuProcesses,
-    .what = "nobody holds a GPU before the run starts",
+    .what = "no process holds a GPU before the run starts",
     .judge = check_gpu_processes,
 }};
 

@@ -19,8 +19,8 @@ std::string device_of_identity(const Identity& identity) {
                      identity.visible_devices.empty() ? "(not set)" : identity.visible_devices);
 }
 
-/// One rank that NCCL would take for a double of an earlier one: same host, same bus id. Why decides who can
-/// help.
+/// One rank that NCCL would consider a duplicate of an earlier one: same host, same bus id. The cause decides
+/// who can help.
 Row judge_double(const Observations& observations, std::size_t first, std::size_t second) {
   const auto& one = *observations.reports[first].identity;
   const auto& two = *observations.reports[second].identity;
@@ -28,43 +28,42 @@ Row judge_double(const Observations& observations, std::size_t first, std::size_
   const auto& b = observations.ranks[second].subject;
   const bool one_node = observations.ranks[first].node == observations.ranks[second].node;
   if (!one_node) {
-    return failed(
-        "identity", b,
-        fmt::format("two hosts that look like one: {} on node {} and {} on node {} both say host '{}' (from "
-                    "{}) and bus id {}",
-                    a, observations.ranks[first].node, b, observations.ranks[second].node, one.host_id,
-                    one.host_id_source, one.bus_id),
-        "a host identity for each node",
-        one.host_id_source == "NCCL_HOSTID"
-            ? Remedy{"do not set NCCL_HOSTID to one value on all nodes"}
-            : Remedy{"give each container its host's name, or NCCL_HOSTID a value for each node"});
+    return failed("identity", b,
+                  fmt::format("two hosts look like one: {} on node {} and {} on node {} both report host "
+                              "'{}' (from {}) and bus id {}",
+                              a, observations.ranks[first].node, b, observations.ranks[second].node,
+                              one.host_id, one.host_id_source, one.bus_id),
+                  "a different host identity on each node",
+                  one.host_id_source == "NCCL_HOSTID"
+                      ? Remedy{"do not set NCCL_HOSTID to the same value on all nodes"}
+                      : Remedy{"give each container its host's name, or set NCCL_HOSTID to a different value "
+                               "on each node"});
   }
   if (one.uuid != two.uuid) {
-    return failed(
-        "identity", b,
-        fmt::format("one bus id but two UUIDs: {} and {} both report {}, with {} and {}", a, b, one.bus_id,
-                    one.uuid, two.uuid),
-        "a bus id for each GPU, with its PCI domain",
-        {"NCCL before 2.30 refuses this (\"Duplicate GPU detected\"): for MIG slices give each rank its own "
-         "GPU; else use NCCL 2.30.7 or later, and report the node",
-         Responsible::admin});
+    return failed("identity", b,
+                  fmt::format("same bus id but different UUIDs: {} and {} both report {}, with {} and {}", a,
+                              b, one.bus_id, one.uuid, two.uuid),
+                  "a different bus id for each GPU, with its PCI domain",
+                  {"NCCL before 2.30 refuses this (\"Duplicate GPU detected\"): for MIG slices give each "
+                   "rank its own GPU; otherwise use NCCL 2.30.7 or later, and report the node",
+                   Responsible::admin});
   }
   return failed("identity", b,
-                fmt::format("two ranks were given one GPU: {} ({}) and {} ({}) both have {}", a,
+                fmt::format("two ranks were given the same GPU: {} ({}) and {} ({}) both have {}", a,
                             device_of_identity(one), b, device_of_identity(two), place_of_identity(one)),
-                "a GPU for each rank",
-                {"give each process its own GPU; look for a CUDA_VISIBLE_DEVICES in an env: block, and for a "
-                 "sitecustomize.py that uses CUDA before the role has chosen its device"});
+                "one GPU per rank",
+                {"give each process its own GPU; check for CUDA_VISIBLE_DEVICES in an env: block, and for a "
+                 "sitecustomize.py that uses CUDA before the role selects its device"});
 }
 
-/// The UUIDs of CUDA and NVML for one bus id; MIG slices have another one by design.
+/// The UUIDs of CUDA and NVML for one bus id; MIG slices have a different one by design.
 bool uuids_disagree(const Identity& identity) {
   return !identity.nvml_uuid.empty() && identity.uuid != identity.nvml_uuid &&
          identity.visible_devices.find("MIG-") == std::string::npos;
 }
 
-/// What no two ranks may share, and who has it: a GPU of a node by its UUID, a bus id of what NCCL takes for
-/// a host.
+/// What no two ranks may share, and which rank has it: a GPU of a node by its UUID, a bus id on what NCCL
+/// considers one host.
 class Owners {
  public:
   /// The rank that had it before, or nothing.
@@ -80,7 +79,7 @@ class Owners {
   std::map<std::pair<std::string, std::string>, std::size_t> buses_;
 };
 
-/// In the plan, at once or one after the other, and here.
+/// In the plan, at the same time or one after the other, and here.
 bool have_one_gpu(const Observations& observations, std::size_t a, std::size_t b) {
   const auto& one = observations.ranks[a];
   const auto& two = observations.ranks[b];
@@ -97,15 +96,15 @@ Row judge_identity(const Observations& observations, std::size_t index, Owners& 
     return row;
   }
   if (uuids_disagree(identity)) {
-    return failed(
-        "identity", observations.ranks[index].subject,
-        fmt::format("CUDA says {} at {}, NVML says {}", identity.uuid, identity.bus_id, identity.nvml_uuid),
-        "one GPU at a bus id", {"report the node", Responsible::admin});
+    return failed("identity", observations.ranks[index].subject,
+                  fmt::format("CUDA reports {} at {}, NVML reports {}", identity.uuid, identity.bus_id,
+                              identity.nvml_uuid),
+                  "one GPU per bus id", {"report the node", Responsible::admin});
   }
   return passed("identity", observations.ranks[index].subject, place_of_identity(identity));
 }
 
-/// Of groups that are tried apart only the members have one.
+/// For groups that are tried separately, only the members have one.
 bool has_probe(const Observations& observations, std::size_t rank) {
   if (!observations.ranks[rank].no_probe.empty()) return false;
   return !observations.apart || std::ranges::any_of(observations.groups, [&](const GroupTrial& group) {
@@ -113,7 +112,7 @@ bool has_probe(const Observations& observations, std::size_t rank) {
   });
 }
 
-/// A rank that said nothing of itself: broken, or never there.
+/// A rank that did not identify itself: broken, or never started.
 Row judge_absent(const Observations& observations, std::size_t index,
                  const std::vector<std::size_t>& arrived) {
   const auto& subject = observations.ranks[index].subject;
@@ -124,14 +123,14 @@ Row judge_absent(const Observations& observations, std::size_t index,
     return unknown("identity", subject, told->text);
   if (told != report.errors.end()) {
     return failed("identity", subject, told->text, "a GPU that this role can use",
-                  {"see whether another process holds the GPU, and whether CUDA_VISIBLE_DEVICES names it"});
+                  {"check whether another process holds the GPU, and whether CUDA_VISIBLE_DEVICES lists it"});
   }
   if (!report.end.empty()) {
-    return failed("identity", subject, "its probe " + report.end, "a probe that reaches its GPU",
-                  {"look at its .err file in the preflight folder"});
+    return failed("identity", subject, "its probe " + report.end, "a probe that can use its GPU",
+                  {"see its .err file in the preflight directory"});
   }
   return failed("identity", subject, did_not_join(observations, {index}, arrived), "all ranks",
-                {"its GPU or its driver does not answer: report the node", Responsible::admin});
+                {"its GPU or driver does not respond: report the node", Responsible::admin});
 }
 
 std::vector<Row> check_identity(const Observations& observations) {
@@ -141,7 +140,7 @@ std::vector<Row> check_identity(const Observations& observations) {
     if (observations.reports[i].identity) arrived.push_back(i);
   }
   std::vector<Row> rows;
-  // When some are missing because another failed first, only the cause is told.
+  // If some are missing because another failed first, only the cause is reported.
   const bool cause = std::ranges::any_of(observations.reports, [](const RankReport& report) {
     return !report.identity && (!report.end.empty() || !report.errors.empty());
   });
@@ -158,14 +157,14 @@ std::vector<Row> check_identity(const Observations& observations) {
       add(i, judge_absent(observations, i, arrived));
   }
   if (rows.empty())
-    rows.push_back(skipped("identity", "this machine", "the ranks are CPU slots: they have no GPU"));
+    rows.push_back(skipped("identity", "this machine", "the ranks use CPU slots: they have no GPU"));
   return rows;
 }
 
 const Registered<Check> identity_check{{
     .order = 40,
     .name = "identity",
-    .what = "no two ranks have one GPU at a time, and CUDA and NVML agree which it is",
+    .what = "no two ranks have the same GPU at the same time, and CUDA and NVML agree on which it is",
     .stage = Stage::identity,
     .judge = check_identity,
 }};

@@ -14,14 +14,14 @@ namespace {
 constexpr std::uint64_t kMiB = 1U << 20U;
 constexpr std::uint64_t kGiB = 1U << 30U;
 
-/// Network cards register the memory that they read and write; a GPU of the same node needs nothing locked.
+/// Network cards register the memory that they read and write; a GPU on the same node needs no locked memory.
 Row judge_memlock(const NodeObservations& observations) {
   const auto& limit = observations.machine.memlock;
   const auto value = limit ? size_text(*limit) : "unlimited";
   const bool over_a_fabric = observations.plan.node.count > 1 && observations.has_gpus();
   constexpr std::uint64_t kForAFabric = 16 * kGiB;
   if (!over_a_fabric || !limit || *limit >= kForAFabric) return passed("limits", "memlock", value);
-  return failed("limits", "memlock", value, "unlimited, or 16 GiB and more",
+  return failed("limits", "memlock", value, "unlimited, or at least 16 GiB",
                 {"network cards cannot register memory: raise `ulimit -l` in limits.conf and, for Slurm, "
                  "LimitMEMLOCK=infinity of slurmd",
                  Responsible::admin});
@@ -33,12 +33,12 @@ Row judge_nofile(const NodeObservations& observations) {
   constexpr std::uint64_t kLeast = 256;
   const auto value = limit ? fmt::format("{}", *limit) : "unlimited";
   if (!limit || *limit >= kComfortable) return passed("limits", "open files", value);
-  auto row = warned("limits", "open files", value, "4096 and more", {"raise it: ulimit -n 65536"});
+  auto row = warned("limits", "open files", value, "at least 4096", {"raise it: ulimit -n 65536"});
   if (*limit < kLeast) row.status = Status::fail;
   return row;
 }
 
-/// NCCL and PyTorch's data loaders put buffers there; with too little a process dies of SIGBUS.
+/// NCCL and PyTorch's data loaders put buffers there; with too little space a process dies of SIGBUS.
 Row judge_shm(const NodeObservations& observations) {
   const auto& free = observations.machine.shm_free;
   if (!free) {
@@ -51,8 +51,9 @@ Row judge_shm(const NodeObservations& observations) {
   const auto value = size_text(*free) + " free";
   if (*free >= wanted) return passed("limits", "/dev/shm", value);
   constexpr std::uint64_t kLeast = 128 * kMiB;
-  auto row = warned("limits", "/dev/shm", value, size_text(wanted) + " free",
-                    {"in a container: --shm-size or --ipc=host; else remove what is left in /dev/shm"});
+  auto row =
+      warned("limits", "/dev/shm", value, size_text(wanted) + " free",
+             {"in a container: --shm-size or --ipc=host; otherwise remove leftover files in /dev/shm"});
   if (*free < kLeast) row.status = Status::fail;
   return row;
 }
@@ -63,21 +64,21 @@ Row judge_nproc(const NodeObservations& observations) {
   constexpr std::uint64_t kComfortable = 4096;
   const auto value = limit ? fmt::format("{}", *limit) : "unlimited";
   if (!limit || *limit >= kComfortable) return passed("limits", "processes", value);
-  return warned("limits", "processes", value, "4096 and more, threads included",
+  return warned("limits", "processes", value, "at least 4096, including threads",
                 {"raise it: ulimit -u 65536"});
 }
 
 Row judge_core(const NodeObservations& observations) {
   const auto& limit = observations.machine.core;
   const auto value = !limit        ? "unlimited"
-                     : *limit == 0 ? "0: a crash leaves no core file"
+                     : *limit == 0 ? "0: a crash writes no core file"
                                    : size_text(*limit);
   return passed("limits", "core", value);
 }
 
-/// libfabric opens it for all faults before 2.0.0, and for those of user mode alone since
-/// (prov/util/src/util_mem_monitor.c). The cxi provider does not start without the monitor that was asked
-/// for; others go on without a cache of registrations.
+/// libfabric opens it for all faults before 2.0.0, and only for user mode faults since
+/// (prov/util/src/util_mem_monitor.c). The cxi provider does not start without the requested monitor; others
+/// continue without a cache of registrations.
 void judge_userfaultfd(const NodeObservations& observations, std::vector<Row>& rows) {
   const auto& can = observations.machine.userfaultfd;
   for (const auto& [role, process] : observations.first_of_roles()) {
@@ -95,11 +96,11 @@ void judge_userfaultfd(const NodeObservations& observations, std::vector<Row>& r
     const auto value =
         can == "none"
             ? std::string("cannot be opened: vm.unprivileged_userfaultfd is 0, or a container forbids it")
-            : fmt::format("only for user mode, which libfabric {} does not ask for",
+            : fmt::format("only in user mode, which libfabric {} does not request",
                           version ? version->str() : "before 2.0");
-    auto row = failed(
-        "limits", subject, value, "what FI_MR_CACHE_MONITOR=userfaultfd needs",
-        {"FI_MR_CACHE_MONITOR=kdreg2, where that module is loaded; or sysctl vm.unprivileged_userfaultfd=1"});
+    auto row = failed("limits", subject, value, "what FI_MR_CACHE_MONITOR=userfaultfd needs",
+                      {"set FI_MR_CACHE_MONITOR=kdreg2 where that module is loaded, or sysctl "
+                       "vm.unprivileged_userfaultfd=1"});
     const bool certain = can == "none" || version.has_value();
     if (observations.planned().nic_kind != "cxi" || observations.plan.node.count < 2 || !certain)
       row.status = Status::warn;
@@ -119,8 +120,8 @@ std::vector<Row> check_limits(const NodeObservations& observations) {
 const Registered<NodeCheck> limits_check{{
     .order = 160,
     .name = "limits",
-    .what =
-        "locked memory, open files, processes and shared memory suffice; userfaultfd where it is asked for",
+    .what = "locked memory, open files, processes and shared memory are sufficient; userfaultfd where it is "
+            "requested",
     .judge = check_limits,
 }};
 
@@ -132,7 +133,7 @@ std::vector<Row> check_ports(const NodeObservations& observations) {
       free += fmt::format("{}{}", free.empty() ? "" : ", ", port.port);
     } else {
       rows.push_back(failed("ports", port.process, fmt::format("port {}: {}", port.port, port.error), "free",
-                            {"end what holds it (ss -ltnp names it), or choose another port"}));
+                            {"stop what holds it (ss -ltnp shows it), or choose another port"}));
       if (!port.sure) rows.back().status = Status::warn;
     }
   }
@@ -143,7 +144,7 @@ std::vector<Row> check_ports(const NodeObservations& observations) {
 const Registered<NodeCheck> ports_check{{
     .order = 170,
     .name = "ports",
-    .what = "the ports of the plan are held for it, and those that commands name by number are free",
+    .what = "the ports of the plan are reserved for it, and the ports that commands give by number are free",
     .judge = check_ports,
 }};
 
@@ -151,16 +152,15 @@ Row judge_room(const std::string& subject, std::uint64_t free) {
   const auto value = size_text(free) + " free";
   constexpr std::uint64_t kLeast = 100 * kMiB;
   if (free >= kGiB) return passed("space", subject, value);
-  auto row = warned("space", subject, value, "1 GiB free", {"make room, or choose another folder"});
+  auto row = warned("space", subject, value, "1 GiB free", {"free some space, or choose another directory"});
   if (free < kLeast) row.status = Status::fail;
   return row;
 }
 
-/// NCCL and PyTorch's data loaders put buffers into shared memory; where there is no rank, nobody may need
-/// it.
+/// NCCL and PyTorch's data loaders put buffers into shared memory; without ranks, it may not be needed.
 Row judge_shared_memory(const std::string& subject, const std::string& error, bool has_ranks) {
-  auto row = failed("space", subject, error, "a folder that can be written to",
-                    {"NCCL and PyTorch's data loaders put buffers there: ask for access to it"});
+  auto row = failed("space", subject, error, "a writable directory",
+                    {"NCCL and PyTorch's data loaders put buffers there: request access to it"});
   if (!has_ranks) row.status = Status::warn;
   return row;
 }
@@ -177,15 +177,14 @@ Row judge_folder(const Folder& folder, const Answer& answer, bool has_ranks) {
   if (!error.empty() && folder.use == Folder::Use::write)
     return judge_shared_memory(subject, error, has_ranks);
   if (!error.empty()) {
-    return failed("space", subject, error,
-                  only_looked_at ? "a folder that is there" : "a folder that can be written to",
-                  {"choose another one, or ask for access"});
+    return failed("space", subject, error, only_looked_at ? "an existing directory" : "a writable directory",
+                  {"choose another one, or request access"});
   }
   constexpr double kSlow = 1;  // seconds
   if (const auto seconds = answer.said.value("seconds", 0.0); seconds > kSlow) {
-    return warned("space", subject, fmt::format("a file of 4 KiB took {:.1f} s to write", seconds),
+    return warned("space", subject, fmt::format("writing a file of 4 KiB took {:.1f} s", seconds),
                   "less than 1 s",
-                  {"its file system is overloaded or sick: choose another one, or report it"});
+                  {"its file system is overloaded or faulty: choose another one, or report it"});
   }
   const auto free = answer.said.value("free", std::uint64_t{0});
   return folder.use == Folder::Use::fill ? judge_room(subject, free)
@@ -198,7 +197,7 @@ std::vector<Row> check_space(const NodeObservations& observations) {
     const auto* answer = observations.answer("folder/" + folder.path);
     if (answer == nullptr) continue;
     auto row = judge_folder(folder, *answer, !observations.ranks.empty());
-    // Whether /dev/shm is there, and large enough, stands among the limits.
+    // Whether /dev/shm exists and is large enough is checked among the limits.
     const bool told =
         folder.use == Folder::Use::write && (row.status == Status::pass || !observations.machine.shm_free);
     if (!told) rows.push_back(std::move(row));
@@ -209,7 +208,7 @@ std::vector<Row> check_space(const NodeObservations& observations) {
 const Registered<NodeCheck> space_check{{
     .order = 180,
     .name = "space",
-    .what = "the run's folders have room, and a small file is written there in time",
+    .what = "the run's directories have free space, and a small file is written there in time",
     .judge = check_space,
 }};
 
@@ -229,7 +228,7 @@ const Registered<Inquiry> folder_inquiry{{
 using nlohmann::json;
 constexpr auto kSharedMemory = "shared-memory";
 
-/// A program makes its file a moment before it maps it.
+/// A program creates its file a moment before it maps it.
 constexpr std::int64_t kNewFile = 60;
 
 std::uint64_t bytes_of_files(const std::vector<json>& files) {
@@ -251,7 +250,7 @@ std::string programs_list(const std::vector<json>& files) {
   return files.size() > kShown ? out + ", ..." : out;
 }
 
-/// By their beginnings where there are many.
+/// By their prefixes if there are many.
 std::string removal_command(const std::string& folder, const std::vector<json>& files) {
   constexpr std::size_t kShown = 5;
   std::vector<std::string> argv{"rm"};
@@ -275,7 +274,7 @@ std::vector<Row> check_shared_memory(const NodeObservations& observations) {
       (file.value("mine", false) ? own : of_others[file.value("user", "")]).push_back(file);
     }
   }
-  constexpr auto kExpected = "nothing of programs that have ended";
+  constexpr auto kExpected = "nothing left by programs that have exited";
   std::vector<Row> rows;
   if (!own.empty())
     rows.push_back(warned(kSharedMemory, folder, programs_list(own), kExpected,
@@ -286,11 +285,10 @@ std::vector<Row> check_shared_memory(const NodeObservations& observations) {
                           {fmt::format("{} or an administrator can remove them", user), Responsible::admin}));
   }
   if (!hidden.empty()) {
-    rows.push_back(
-        skipped(kSharedMemory, folder,
-                fmt::format("{}; whether a program uses them cannot be seen from here, where other "
-                            "processes are hidden",
-                            programs_list(hidden))));
+    rows.push_back(skipped(
+        kSharedMemory, folder,
+        fmt::format("{}; whether a program uses them is unknown, because other processes are hidden here",
+                    programs_list(hidden))));
   }
   if (rows.empty()) rows.push_back(passed(kSharedMemory, folder, kExpected));
   return rows;
@@ -299,7 +297,7 @@ std::vector<Row> check_shared_memory(const NodeObservations& observations) {
 const Registered<NodeCheck> shared_memory_check{{
     .order = 70,
     .name = kSharedMemory,
-    .what = "no program that has ended has left its buffers in /dev/shm",
+    .what = "no program that has exited left its buffers in /dev/shm",
     .judge = check_shared_memory,
 }};
 

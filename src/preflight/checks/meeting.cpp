@@ -20,13 +20,13 @@ bool is_loopback(const std::string& address) {
   return address.starts_with("127.");
 }
 
-/// Of containers and virtual machines on this node: no other node is behind it.
+/// Of containers and virtual machines on this node: no other node is reachable through it.
 bool is_virtual(const std::string& interface) {
   constexpr std::array<std::string_view, 6> kPrefixes{"docker", "br-", "virbr", "veth", "cni", "podman"};
   return std::ranges::any_of(kPrefixes, [&](auto prefix) { return interface.starts_with(prefix); });
 }
 
-/// By which torch's Gloo finds its interface; without it, by this host's name.
+/// With it, torch's Gloo finds its interface; without it, by this host's name.
 bool gloo_has_its_interface(const NodeObservations& observations) {
   return std::ranges::all_of(observations.first_of_roles(), [](const auto& entry) {
     return variable_of(*entry.second, "GLOO_SOCKET_IFNAME").has_value();
@@ -36,7 +36,7 @@ bool gloo_has_its_interface(const NodeObservations& observations) {
 struct Name {
   std::string name;
   std::string address;    ///< the first
-  std::string interface;  ///< by which it is reached
+  std::string interface;  ///< the address at which it is reached
   std::string error;
   bool own = false;  ///< of this host
 
@@ -47,8 +47,8 @@ struct Name {
   }
 };
 
-/// The ranks cannot meet at a wrong address. A wrong name of one's own is harmless to who does not ask for
-/// it.
+/// The ranks cannot connect to a wrong address. A wrong name of the host itself is harmless to programs that
+/// do not look it up.
 Row name_fault(const Name& name, const std::string& value, const std::string& expected, Remedy remedy) {
   auto row = failed(kNames, name.subject(), value, expected, std::move(remedy));
   if (name.own) row.status = Status::warn;
@@ -57,14 +57,15 @@ Row name_fault(const Name& name, const std::string& value, const std::string& ex
 
 Row judge_name(const NodeObservations& observations, const Name& name) {
   const auto& prefix = observations.planned().interface;
-  const auto expected = prefix.empty() ? std::string("an address that the other nodes reach")
+  const auto expected = prefix.empty() ? std::string("an address that the other nodes can reach")
                                        : fmt::format("an address of {}*", prefix);
   const Remedy own{
-      "Gloo and Ray ask for it: set GLOO_SOCKET_IFNAME for the roles, and let /etc/hosts or the DNS give "
-      "this host its address in the cluster",
+      "Gloo and Ray use it: set GLOO_SOCKET_IFNAME for the roles, and let /etc/hosts or DNS resolve this "
+      "host's name to its address in the cluster",
       Responsible::user};
-  const Remedy other{"name the interface that carries the job: node.nics.interface of the site's profile",
-                     Responsible::user};
+  const Remedy other{
+      "name the interface that carries the job's traffic: node.nics.interface in the site profile",
+      Responsible::user};
   const auto& remedy = name.own ? own : other;
   if (!name.error.empty())
     return name_fault(name, fmt::format("{}: {}", name.name, name.error), expected, remedy);
@@ -89,7 +90,7 @@ std::vector<Row> check_names(const NodeObservations& observations) {
   const auto* answer = observations.answer("names");
   if (answer == nullptr) return {};
   if (!answer->error.empty()) return {unknown(kNames, "this machine", answer->error)};
-  // Reached over loopback, this node is on one machine with whoever decides, and so are all that look like
+  // If this node is reached over loopback, it is on the same machine as the leader, and so are all nodes like
   // it.
   if (is_loopback(observations.address))
     return {skipped(kNames, "this machine", "the nodes are on one machine")};
@@ -98,8 +99,8 @@ std::vector<Row> check_names(const NodeObservations& observations) {
     const auto addresses = said.value("addresses", std::vector<std::string>());
     const Name name{said.value("name", ""), addresses.empty() ? "" : addresses.front(),
                     said.value("interface", ""), said.value("error", ""), said.value("own", false)};
-    // Nothing of nlaunch's asks for a host's own name; what may (Gloo, Ray) does so on clusters with several
-    // networks.
+    // nlaunch itself does not look up a host's own name; programs that may (Gloo, Ray) do so on clusters with
+    // several networks.
     const bool idle = observations.planned().interface.empty() || gloo_has_its_interface(observations);
     if (!name.own || !idle) rows.push_back(judge_name(observations, name));
   }
@@ -109,8 +110,8 @@ std::vector<Row> check_names(const NodeObservations& observations) {
 const Registered<NodeCheck> names_check{{
     .order = 130,
     .name = kNames,
-    .what = "the leader's address, and this host's own name, are not loopback or a container's bridge, and "
-            "of the site's interface",
+    .what = "the leader's address and this host's own name are on the site's interface, and not loopback or "
+            "a container bridge",
     .judge = check_names,
 }};
 
@@ -125,12 +126,12 @@ const Registered<Inquiry> names_inquiry{{
 }};
 
 constexpr auto kClock = "clock";
-/// Seconds. NTP keeps clocks of one room within a few milliseconds.
+/// Seconds. NTP keeps the clocks of one room within a few milliseconds.
 constexpr double kClockWarn = 0.05;
 constexpr double kClockFail = 2;
 
-/// The node in the middle, to whose clock the others are compared: with one of three clocks wrong it is a
-/// right one.
+/// The median node, with whose clock the others are compared: if one of three clocks is wrong, it is a right
+/// one.
 std::optional<std::size_t> middle_of(const Observations& observations) {
   std::vector<std::size_t> nodes;
   for (std::size_t node = 0; node < observations.clocks.size(); ++node) {
@@ -148,15 +149,14 @@ double clock_difference(const Observations& observations, std::size_t node, std:
 Row judge_clock(const Observations& observations, std::size_t node, std::size_t middle) {
   const double seconds = clock_difference(observations, node, middle);
   const auto& host = observations.hosts[node];
-  auto row = warned(
-      kClock, host,
-      fmt::format("its clock is {} {} that of {}", time_text(std::abs(seconds)),
-                  seconds > 0 ? "ahead of" : "behind", observations.hosts[middle]),
-      "less than 50 ms between two nodes",
-      {"set the clocks by NTP (chronyc tracking says how it stands): files and logs have wrong times, and "
-       "what expires expires at the wrong one",
-       Responsible::admin});
-  // Of two clocks nobody can tell which one is wrong.
+  auto row = warned(kClock, host,
+                    fmt::format("its clock is {} {} that of {}", time_text(std::abs(seconds)),
+                                seconds > 0 ? "ahead of" : "behind", observations.hosts[middle]),
+                    "less than 50 ms between two nodes",
+                    {"synchronize the clocks with NTP (chronyc tracking shows their state): files and logs "
+                     "have wrong times, and expiry times are wrong",
+                     Responsible::admin});
+  // With two clocks it is impossible to tell which one is wrong.
   if (observations.hosts.size() > 2) row.hosts = {host};
   return row;
 }
@@ -187,7 +187,7 @@ std::vector<Row> check_clock(const Observations& observations) {
 const Registered<Check> clock_check{{
     .order = 20,
     .name = kClock,
-    .what = "the nodes' clocks agree: 50 ms apart is a warning, 2 s a failure",
+    .what = "the nodes' clocks agree: a difference of 50 ms is a warning, 2 s a failure",
     .stage = Stage::before,
     .judge = check_clock,
 }};

@@ -13,7 +13,7 @@ namespace nlaunch::preflight {
 namespace {
 
 std::vector<Row> check_libraries(const NodeObservations& observations) {
-  if (!observations.has_gpus()) return {skipped("nccl", "this machine", "no GPUs: no libnccl is needed")};
+  if (!observations.has_gpus()) return {skipped("nccl", "this machine", "no GPUs: libnccl is not needed")};
   std::vector<Row> rows;
   for (const auto& [role, library] : observations.libraries) {
     const auto& subject = observations.plan.roles[role].name;
@@ -22,11 +22,11 @@ std::vector<Row> check_libraries(const NodeObservations& observations) {
           passed("nccl", subject, fmt::format("{} {} ({})", library.version, library.path, library.by)));
     } else if (library.path.empty()) {
       rows.push_back(
-          unknown("nccl", subject, fmt::format("no libnccl was found ({}): {}", library.by, library.error)));
+          unknown("nccl", subject, fmt::format("libnccl not found ({}): {}", library.by, library.error)));
     } else {
       rows.push_back(failed("nccl", subject,
                             fmt::format("{} ({}): {}", library.path, library.by, library.error),
-                            "a libnccl that loads", {"name a library that is there, or install it"}));
+                            "a libnccl that loads", {"name an existing library, or install it"}));
     }
   }
   return rows;
@@ -35,7 +35,7 @@ std::vector<Row> check_libraries(const NodeObservations& observations) {
 const Registered<NodeCheck> nccl_check{{
     .order = 90,
     .name = "nccl",
-    .what = "which libnccl each role loads, and whether its version will do",
+    .what = "which libnccl each role loads, and whether its version is suitable",
     .judge = check_libraries,
 }};
 
@@ -47,8 +47,8 @@ struct KnownBad {
   const char* fix;
 };
 
-/// NCCL 2.28.9 and 2.29.2 test a weak compare-and-swap by its value when they give back a proxy slot; on Arm
-/// the slot leaks, and a rank waits for one for ever without a message. 2.29.3 repaired it.
+/// NCCL 2.28.9 and 2.29.2 test a weak compare-and-swap by its value when they return a proxy slot; on Arm the
+/// slot leaks, and a rank waits for one forever without a message. Fixed in 2.29.3.
 bool leaks_proxy_slots(const NodeObservations& observations, const Rank& /*rank*/, const Version& version) {
   const auto code = version.str();
   return observations.machine.arch == "aarch64" && (code == "2.28.9" || code == "2.29.2");
@@ -80,8 +80,8 @@ bool corrupts_over_slingshot(const NodeObservations& observations, const Rank& r
 }
 
 constexpr KnownBad kKnownBad[] = {
-    {leaks_proxy_slots, "hangs on aarch64 without a message: it loses proxy slots",
-     "2.28.7, or 2.29.3 and later", "install another NCCL in this role's environment, or `preload:` one"},
+    {leaks_proxy_slots, "hangs silently on aarch64: it loses proxy slots", "2.28.7, or 2.29.3 or later",
+     "install another NCCL in this role's environment, or `preload:` one"},
     {corrupts_over_slingshot, "can corrupt data silently: GH200 with Slingshot, and LL128 is allowed",
      "NCCL_PROTO=^LL128 (or NCCL_LL128_C2C=0, or FI_CXI_RDZV_THRESHOLD=0 with FI_CXI_RDZV_GET_MIN=0)",
      "set NCCL_PROTO: \"^LL128\" in the role's env:"},
@@ -105,7 +105,7 @@ std::vector<Row> check_deny_list(const NodeObservations& observations) {
   std::vector<std::string> clean;
   for (const auto& [role, library] : observations.libraries) {
     if (library.version.empty()) continue;
-    // The environment is the role's: its first rank speaks for all.
+    // The environment is the role's: its first rank represents all.
     const auto rank = std::ranges::find_if(observations.ranks, [&](const Rank& one) {
       return observations.plan.processes[one.process].role == role;
     });
@@ -121,11 +121,11 @@ std::vector<Row> check_deny_list(const NodeObservations& observations) {
 const Registered<NodeCheck> nccl_known_bad_check{{
     .order = 100,
     .name = "nccl-known-bad",
-    .what = "releases of NCCL that are known to hang or to damage data",
+    .what = "NCCL releases that are known to hang or to corrupt data",
     .judge = check_deny_list,
 }};
 
-/// A libnccl of a role, and who loads it.
+/// A libnccl of a role, and the ranks that load it.
 struct Loaded {
   const Rank* first = nullptr;
   std::vector<std::size_t> ranks;
@@ -141,7 +141,7 @@ void add_copy(const Observations& observations, std::size_t index, Copies& copie
   loaded.ranks.push_back(index);
 }
 
-/// "learner", or "learner on node1 and node2" where it loads another one elsewhere.
+/// "learner", or "learner on node1 and node2" if it loads another one elsewhere.
 std::string who_loads(const Observations& observations, const Copies& copies, std::uint32_t role,
                       const Loaded& loaded) {
   const auto several =
@@ -156,7 +156,7 @@ std::string who_loads(const Observations& observations, const Copies& copies, st
                      more > 0 ? fmt::format(" and {} more", more) : "");
 }
 
-/// The nodes on which a role loads another version than on most nodes.
+/// The nodes on which a role loads a different version than on most nodes.
 std::vector<std::string> hosts_of_odd_copies(const Observations& observations, const Copies& copies) {
   std::map<std::uint32_t, std::size_t> all;
   for (const auto& [key, loaded] : copies) all[key.first] += loaded.ranks.size();
@@ -186,10 +186,10 @@ void judge_group_versions(const Observations& observations, const GroupTrial& gr
   if (versions.size() == 1)
     rows.push_back(passed("nccl-version", group.name, *versions.begin(), "one version"));
   if (versions.size() > 1) {
-    rows.push_back(
-        failed("nccl-version", group.name, text::join(responsible, "; "), "one version of NCCL in the group",
-               {"let these roles load one version: the same `preload:`, or the same wheel in their "
-                "environments (vLLM also takes VLLM_NCCL_SO_PATH)"}));
+    rows.push_back(failed("nccl-version", group.name, text::join(responsible, "; "),
+                          "one version of NCCL in the group",
+                          {"make these roles load one version: the same `preload:`, or the same wheel in "
+                           "their environments (vLLM also accepts VLLM_NCCL_SO_PATH)"}));
     rows.back().hosts = hosts_of_odd_copies(observations, copies);
   }
 }
@@ -206,7 +206,7 @@ void judge_version_range(const Observations& observations, std::vector<Row>& row
     rows.push_back(failed("nccl-version", who_loads(observations, copies, key.first, loaded),
                           fmt::format("{} ({}, {})", library.version, library.path, library.by),
                           fmt::format("{} ({})", wanted->second.version->str(), wanted->second.origin),
-                          {"install an NCCL in that range, or `preload:` one"}));
+                          {"install an NCCL version in that range, or `preload:` one"}));
     rows.back().hosts = observations.hosts_of(loaded.ranks);
   }
 }
@@ -228,7 +228,7 @@ std::vector<Row> check_versions(const Observations& observations) {
 const Registered<Check> nccl_version_check{{
     .order = 10,
     .name = "nccl-version",
-    .what = "the ranks of a group load one version of NCCL",
+    .what = "all ranks of a group load the same version of NCCL",
     .stage = Stage::before,
     .judge = check_versions,
 }};

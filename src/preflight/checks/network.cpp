@@ -26,7 +26,7 @@ struct Nics {
   std::vector<json> mine{};  ///< of that kind
   std::size_t usable = 0;
   double fastest = 0;  ///< Gb/s
-  /// The run, or the profile of a node that is checked for itself, counts on them.
+  /// The run needs them, or the profile of a node that is checked on its own lists them.
   bool needed = false;
 
   [[nodiscard]] std::size_t wanted() const { return observations.planned().nic_count; }
@@ -35,7 +35,7 @@ struct Nics {
   }
 };
 
-/// "8 x ib, 400 Gb/s; 1 x roce, 25 Gb/s": of those that are up the fastest.
+/// "8 x ib, 400 Gb/s; 1 x roce, 25 Gb/s": the fastest of those that are up.
 std::string nics_summary(const std::vector<json>& nics) {
   std::map<std::string, std::pair<int, double>> kinds;
   for (const auto& nic : nics) {
@@ -51,7 +51,7 @@ std::string nics_summary(const std::vector<json>& nics) {
   return parts.empty() ? "none" : text::join(parts, "; ");
 }
 
-/// Why a job cannot use it, and who can help; an empty text: it can.
+/// Why a job cannot use it, and who can help; empty text: it can.
 std::pair<std::string, Remedy> trouble_of_nic(const json& nic) {
   const auto device = text_in(nic, "device");
   if (text_in(nic, "driver").empty())
@@ -59,12 +59,13 @@ std::pair<std::string, Remedy> trouble_of_nic(const json& nic) {
   if (!nic.value("up", false)) {
     const auto state = text_in(nic, "state");
     return {fmt::format("the link is down{}", state.empty() ? "" : fmt::format(" ({})", state)),
-            {"report the node: a cable, a switch port or the NIC itself", Responsible::admin}};
+            {"report the node: check the cable, the switch port and the NIC itself", Responsible::admin}};
   }
   if (const auto error = text_in(nic, "device_error"); !error.empty()) {
-    return {
-        fmt::format("{} cannot be opened: {}", device, error),
-        {fmt::format("in a container: give it {} (--device); else the user needs the right to it", device)}};
+    return {fmt::format("{} cannot be opened: {}", device, error),
+            {fmt::format(
+                "in a container: pass {} through (--device); otherwise the user needs permission to use it",
+                device)}};
   }
   return {};
 }
@@ -74,7 +75,7 @@ Row with_status(Row row, Status status) {
   return row;
 }
 
-/// What is wrong with those that are there. A link that is down does no harm where enough others are up.
+/// The problems of those that are present. A link that is down does no harm if enough others are up.
 void judge_each_nic(const Nics& nics, std::vector<Row>& rows) {
   const bool short_of = nics.usable < nics.wanted() || nics.usable == 0;
   for (const auto& nic : nics.mine) {
@@ -87,8 +88,8 @@ void judge_each_nic(const Nics& nics, std::vector<Row>& rows) {
                                  short_of && nics.needed ? Status::fail : Status::warn));
     } else if (const auto gbits = nic.value("gbits", 0.0); gbits > 0 && gbits < nics.fastest) {
       rows.push_back(warned(kNics, subject, fmt::format("{:g} Gb/s", gbits),
-                            fmt::format("{:g} Gb/s, as the others have", nics.fastest),
-                            {"report the node: its link came up slower than it should", Responsible::admin}));
+                            fmt::format("{:g} Gb/s, like the others", nics.fastest),
+                            {"report the node: its link came up slower than expected", Responsible::admin}));
     }
   }
 }
@@ -112,15 +113,15 @@ Row judge_nic_number(const Nics& nics, const std::vector<json>& all) {
     return passed(kNics, nics.kind, fmt::format("{} usable, {:g} Gb/s", nics.usable, nics.fastest),
                   nics.expected());
   }
-  const auto value = nics.mine.empty() ? fmt::format("none of this kind; there are: {}", nics_summary(all))
-                                       : fmt::format("{} of {} can be used", nics.usable, nics.mine.size());
+  const auto value = nics.mine.empty() ? fmt::format("none of this kind; found: {}", nics_summary(all))
+                                       : fmt::format("{} of {} usable", nics.usable, nics.mine.size());
   return with_status(
       failed(kNics, nics.kind, value, nics.expected(),
-             {"report the node; or correct node.nics of the site's profile", Responsible::admin}),
+             {"report the node, or correct node.nics in the site profile", Responsible::admin}),
       nics.needed ? Status::fail : Status::warn);
 }
 
-/// Without these the cxi provider takes whatever service of the NIC is open to everybody, if there is one
+/// Without these the cxi provider uses any service of the NIC that is open to everyone, if there is one
 /// (libfabric 2.6.0, prov/cxi/src/cxip_nic.c).
 void judge_slingshot(const NodeObservations& observations, std::vector<Row>& rows) {
   constexpr std::array<std::string_view, 3> kNeeded{"SLINGSHOT_VNIS", "SLINGSHOT_SVC_IDS",
@@ -134,11 +135,10 @@ void judge_slingshot(const NodeObservations& observations, std::vector<Row>& row
     if (absent.empty()) {
       rows.push_back(passed(kNics, subject, "has the job's SLINGSHOT_ variables"));
     } else {
-      rows.push_back(
-          warned(kNics, subject, fmt::format("no {} in its environment", text::join(absent, ", ")),
-                 "those that Slurm gives to a step",
-                 {"without them the NICs may refuse the job (\"Invalid VNI\"): start it in a step of "
-                  "srun, and let containers and wrappers keep SLINGSHOT_*"}));
+      rows.push_back(warned(kNics, subject, fmt::format("no {} in its environment", text::join(absent, ", ")),
+                            "those that Slurm sets for a step",
+                            {"without them the NICs may refuse the job (\"Invalid VNI\"): start it in an "
+                             "srun step, and let containers and wrappers keep SLINGSHOT_*"}));
     }
   }
 }
@@ -156,7 +156,7 @@ std::vector<Row> check_nics(const NodeObservations& observations) {
     return all.empty() ? std::vector<Row>() : std::vector{passed(kNics, "this machine", nics_summary(all))};
   if (std::ranges::find(kKinds, node.nic_kind) == kKinds.end()) {
     return {skipped(kNics, node.nic_kind,
-                    fmt::format("it is not known how such NICs are found; those that are: {}",
+                    fmt::format("unknown kind of NIC; the known kinds are: {}",
                                 text::join(std::vector<std::string>(kKinds.begin(), kKinds.end()), ", ")))};
   }
   Nics nics{.observations = observations, .kind = node.nic_kind};
@@ -177,8 +177,8 @@ std::vector<Row> check_nics(const NodeObservations& observations) {
 const Registered<NodeCheck> nics_check{{
     .order = 110,
     .name = kNics,
-    .what =
-        "the network adapters of the site are there, with a driver, with links that are up and equally fast",
+    .what = "the network adapters of the site are present, with a driver, and with links that are up and "
+            "equally fast",
     .judge = check_nics,
 }};
 
@@ -186,7 +186,7 @@ const Registered<Inquiry> nics_inquiry{{.name = kNics}};
 
 constexpr auto kFabric = "fabric";
 
-/// What is to be told of one role.
+/// What to report about one role.
 struct AskedFabric {
   const NodeObservations& observations;
   std::string role;
@@ -194,7 +194,7 @@ struct AskedFabric {
   json said;
 
   [[nodiscard]] const plan::Node& node() const { return observations.planned(); }
-  /// NCCL's plugin for these NICs is libfabric's user; all others NCCL drives by itself.
+  /// NCCL's plugin for these NICs uses libfabric; NCCL drives all others itself.
   [[nodiscard]] bool needed() const { return provider == "cxi" || provider == "efa"; }
   [[nodiscard]] std::string library() const {
     return fmt::format("libfabric {} ({})", said.value("version", ""), said.value("path", ""));
@@ -205,13 +205,12 @@ struct AskedFabric {
 };
 
 Row absent_fabric(const AskedFabric& asked, const std::string& value) {
-  return warned(
-      kFabric, asked.role, value, fmt::format("a libfabric with the {} provider", asked.provider),
-      {"load the site's libfabric (a module, or LD_LIBRARY_PATH): NCCL's plugin uses another one only where "
-       "it brings it along, and NCCL without its plugin goes over TCP"});
+  return warned(kFabric, asked.role, value, fmt::format("a libfabric with the {} provider", asked.provider),
+                {"load the site's libfabric (a module, or LD_LIBRARY_PATH): NCCL's plugin uses another one "
+                 "only if it bundles it, and NCCL without its plugin uses TCP"});
 }
 
-/// Domains that this role may not open: the NICs refuse the job, and NCCL will not get further.
+/// Domains that this role is not permitted to open: the NICs refuse the job, and NCCL will fail too.
 Row refused_fabric(const AskedFabric& asked, const std::vector<json>& domains) {
   std::vector<std::string> names;
   std::string error;
@@ -226,15 +225,15 @@ Row refused_fabric(const AskedFabric& asked, const std::vector<json>& domains) {
       kFabric, asked.role,
       fmt::format("{} of {} cannot be opened: {}", text::join(names, ", "), asked.library(), error),
       asked.expected(),
-      {slingshot ? "the job has no right to these NICs: start it in a step of srun (which gives it a "
-                   "VNI), let containers keep SLINGSHOT_*, and see FI_MR_CACHE_MONITOR; FI_LOG_LEVEL=info "
-                   "says more"
-                 : "FI_LOG_LEVEL=info says more; in a container: give it /dev/infiniband"});
+      {slingshot
+           ? "the job has no permission to use these NICs: start it in an srun step (which gives it a VNI), "
+             "let containers keep SLINGSHOT_*, and check FI_MR_CACHE_MONITOR; FI_LOG_LEVEL=info shows more"
+           : "FI_LOG_LEVEL=info shows more; in a container: pass /dev/infiniband through"});
   if (!asked.needed() || asked.node().count < 2) row.status = Status::warn;
   return row;
 }
 
-/// Links and speeds are judged from the kernel's word (check nics), where there is one.
+/// Links and speeds are judged from the kernel's data (check nics), if there is any.
 Row judge_fabric(const AskedFabric& asked) {
   if (const auto error = asked.said.value("error", ""); !error.empty()) {
     return asked.needed() ? absent_fabric(asked, error)
@@ -257,7 +256,7 @@ Row judge_fabric(const AskedFabric& asked) {
   const bool few = static_cast<std::int64_t>(domains.size()) - down < asked.node().nic_count;
   if (asked.needed() && (few || down > 0)) {
     return warned(kFabric, asked.role, value, asked.expected(),
-                  {"see the rows of 'nics': what libfabric does not show NCCL does not use"});
+                  {"see the rows of 'nics': NCCL does not use what libfabric does not show"});
   }
   return passed(kFabric, asked.role, value);
 }
@@ -284,7 +283,7 @@ std::vector<Row> check_fabric(const NodeObservations& observations) {
 const Registered<NodeCheck> fabric_check{{
     .order = 120,
     .name = kFabric,
-    .what = "each role's libfabric offers the site's provider, and the NICs let the job in",
+    .what = "each role's libfabric offers the site's provider, and the job can open the NICs",
     .judge = check_fabric,
 }};
 

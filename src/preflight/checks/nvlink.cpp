@@ -43,8 +43,8 @@ GpuLinks links_of(const GpuState& gpu) {
   return out;
 }
 
-/// How many links a GPU must have up. Boards differ in how many they use, so that what is up on the others
-/// tells; where GPUs are joined by bridges, the others tell little.
+/// How many links a GPU must have up. Boards differ in how many they use, so the links that are up on the
+/// others show it; if GPUs are joined by bridges, the others show little.
 struct ExpectedLinks {
   std::size_t up = 0;    ///< the most that any GPU has
   bool certain = false;  ///< every link of the board is in use
@@ -66,7 +66,7 @@ ExpectedLinks expected_links(const std::vector<GpuState>& gpus) {
 void judge_links(const GpuState& gpu, const ExpectedLinks& expected, std::vector<Row>& rows) {
   const auto links = links_of(gpu);
   if (links.up() < expected.up) {
-    // None at all is how a GPU looks that no bridge joins to the others.
+    // A GPU that no bridge joins to the others has none at all.
     const bool certain = expected.certain && links.up() > 0;
     const auto which =
         links.down.size() == 1 ? "link " + links.down.front() : "links " + text::join(links.down, ", ");
@@ -92,7 +92,7 @@ unsigned bit_field(unsigned mask, unsigned shift, unsigned width) {
   return mask >> shift & width;
 }
 
-/// What its health mask and summary tell; empty: nothing is wrong.
+/// What its health mask and summary report; empty: no problem.
 struct FabricHealth {
   std::string fault;
   std::string cost;
@@ -106,25 +106,25 @@ FabricHealth fabric_health(const json& fabric) {
   const auto mask = fabric.value("health_mask", 0U);
   const auto summary = fabric.value("summary", 0);
   if (bit_field(mask, 4, 3) == kTrue) return {"its routes through the NVSwitches are unhealthy", ""};
-  if (bit_field(mask, 8, 15) > kConfigurationFine) return {"the fabric is configured wrongly for it", ""};
+  if (bit_field(mask, 8, 15) > kConfigurationFine) return {"the fabric is misconfigured for it", ""};
   if (summary == kUnhealthy) return {"it is unhealthy", ""};
   if (bit_field(mask, 0, 3) == kTrue) return {"", "its bandwidth is degraded"};
   if (bit_field(mask, 2, 3) == kTrue) return {"", "its routes are being recovered"};
-  if (bit_field(mask, 6, 3) == kTrue) return {"", "it recovers from an access that timed out"};
+  if (bit_field(mask, 6, 3) == kTrue) return {"", "it is recovering from an access that timed out"};
   if (summary == kLimited) return {"", "its capacity is limited"};
   return {};
 }
 
 void judge_fabric_state(const GpuState& gpu, std::vector<Row>& rows) {
   constexpr auto kExpected = "registered with the NVSwitch fabric, and healthy";
-  const Remedy manager{"see why: systemctl status nvidia-fabricmanager (on NVL72 machines nvidia-imex, too)",
+  const Remedy manager{"check systemctl status nvidia-fabricmanager (on NVL72 machines also nvidia-imex)",
                        Responsible::admin};
   const auto fabric = gpu.said.value("fabric", json::object());
   const auto state = fabric_state(gpu);
   if (state == kFabricNone) return;
   if (state != kFabricReady) {
-    const auto* value = state == 1 ? "its registration has not begun: CUDA cannot be used (error 802)"
-                                   : "its registration is going on: CUDA cannot be used yet (error 802)";
+    const auto* value = state == 1 ? "its registration has not started: CUDA cannot be used (error 802)"
+                                   : "its registration is in progress: CUDA cannot be used yet (error 802)";
     rows.push_back(failed(kNvlink, gpu.name, value, kExpected, manager));
     return;
   }

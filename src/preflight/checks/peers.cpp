@@ -12,24 +12,24 @@
 namespace nlaunch::preflight {
 namespace {
 
-/// Shares of the median. Links and GPUs of one kind lie within a few per cent of each other.
+/// Shares of the median. Links and GPUs of one kind are within a few per cent of each other.
 constexpr double kPeerWarn = 0.85;
 constexpr double kPeerFail = 0.7;
-/// Of fewer nothing can be said.
+/// With fewer, nothing can be concluded.
 constexpr std::size_t kFewestPeers = 3;
-/// Of three, which is the odd one is a guess: it is said, and is no fault.
+/// With three, which one is the outlier is a guess: it is reported, but not as a fault.
 constexpr std::size_t kEnoughPeers = 4;
-/// Where so many nodes have the same GPU or pair, these are its peers: then it does not matter how the links
-/// of a node are laid out.
+/// If this many nodes have the same GPU or pair, these are its peers: then the layout of a node's links does
+/// not matter.
 constexpr std::size_t kPeerNodes = 4;
-/// Where more than one in three are slow they are no odd ones: there are two kinds of links, or of sockets.
+/// If more than one in three are slow, they are not outliers: there are two kinds of links, or of sockets.
 constexpr std::size_t kRare = 3;
 
-/// A GPU or a pair, and those that it is held against.
+/// A GPU or a pair, and those that it is compared with.
 struct PeerEntry {
   std::string host, from, to;
   double value = 0;
-  double median = 0;  ///< of its peers, itself among them
+  double median = 0;  ///< of its peers, including itself
   std::size_t peers = 0;
 
   [[nodiscard]] double share() const { return value / median; }
@@ -90,7 +90,7 @@ bool rare(const std::vector<PeerEntry>& slow, const std::vector<PeerEntry>& all)
 
 Remedy peer_remedy(const PeerKind& kind) {
   if (kind.what == "gemm")
-    return {"nvidia-smi -q -d PERFORMANCE,POWER says what holds its clock; report the node",
+    return {"nvidia-smi -q -d PERFORMANCE,POWER shows what limits its clock; report the node",
             Responsible::admin};
   return {"nvidia-smi topo -m and nvidia-smi nvlink -s show its links; report the node", Responsible::admin};
 }
@@ -101,7 +101,7 @@ Row odd_row(const PeerKind& kind, const PeerEntry& entry, std::string_view of) {
       "peers", fmt::format("{} {}{}", kind.what, of, entry.place()),
       fmt::format("{}{}, {:.0f} % of the median", figure_text(entry.value, kind.unit),
                   of.empty() ? "" : " at best", 100 * entry.share()),
-      fmt::format("{:.0f} % of the median of {}{} ({}) and more", 100 * (bad ? kPeerFail : kPeerWarn),
+      fmt::format("at least {:.0f} % of the median of {}{} ({})", 100 * (bad ? kPeerFail : kPeerWarn),
                   entry.peers < kEnoughPeers ? "only " : "", entry.peers,
                   figure_text(entry.median, kind.unit)),
       peer_remedy(kind));
@@ -134,10 +134,11 @@ std::vector<Row> judge_kind(const PeerKind& kind) {
   }
   const auto slow = slow_ones(rest);
   if (!rare(slow, rest)) {
-    rows.push_back(skipped("peers", kind.what,
-                           fmt::format("not judged: {} of {} are far below the median, so they are not all "
-                                       "of one kind ({})",
-                                       slow.size(), rest.size(), peer_range(kind))));
+    rows.push_back(skipped(
+        "peers", kind.what,
+        fmt::format(
+            "not judged: {} of {} are far below the median, so they are not all of the same kind ({})",
+            slow.size(), rest.size(), peer_range(kind))));
     return rows;
   }
   for (const auto& entry : slow) rows.push_back(odd_row(kind, entry, ""));
@@ -185,7 +186,7 @@ std::vector<Row> check_peers(const Observations& observations) {
 const Registered<Check> peers_check{{
     .order = 100,
     .name = "peers",
-    .what = "no GPU and no link is far slower than the others of its kind",
+    .what = "no GPU or link is far slower than the others of its kind",
     .stage = Stage::measured,
     .judge = check_peers,
 }};

@@ -14,7 +14,7 @@ using nlohmann::json;
 
 constexpr auto kInterpreter = "interpreter";
 
-/// A role's Python, and what it said.
+/// A role's Python, and its answer.
 struct Python {
   const NodeObservations& observations;
   std::uint32_t role = 0;
@@ -38,13 +38,13 @@ std::string python_summary(const json& said) {
   return out;
 }
 
-/// Whether CUDA has begun: its library is mapped, and a device is open.
+/// Whether CUDA was started: its library is mapped, and a device is open.
 bool uses_cuda(const json& said) {
   return !said.value("libcuda", "").empty() && !words_in(said, "devices").empty();
 }
 
-/// Too early: what the program itself sets before it chooses its GPU (CUDA_VISIBLE_DEVICES, as Ray and vLLM
-/// do for their workers) comes too late, and all ranks of a node take the first GPU.
+/// Too early: what the program itself sets before it selects its GPU (CUDA_VISIBLE_DEVICES, as Ray and vLLM
+/// do for their workers) comes too late, and all ranks of a node use the first GPU.
 Row judge_python_start(const Python& python) {
   const auto imported = words_in(python.said, "imported");
   const bool cuda = uses_cuda(python.said);
@@ -53,18 +53,18 @@ Row judge_python_start(const Python& python) {
   if (cuda) value += fmt::format("{}starts CUDA", value.empty() ? "" : " and ");
   const auto by = words_in(python.said, "by");
   const auto responsible =
-      by.empty() ? std::string("what its site-packages run at the start") : text::join(by, ", ");
-  auto row = failed(
-      kInterpreter, python.name(), fmt::format("{} {} before the program begins", responsible, value),
-      "a Python that starts without torch and CUDA",
-      {fmt::format("take it out of {}, or import it there only where it is used: CUDA counts its GPUs once, "
-                   "and a CUDA_VISIBLE_DEVICES that is set later (by Ray, by vLLM) changes nothing",
-                   by.empty() ? "sitecustomize.py, usercustomize.py or the .pth file" : by.front())});
+      by.empty() ? std::string("code that its site-packages run at startup") : text::join(by, ", ");
+  auto row =
+      failed(kInterpreter, python.name(), fmt::format("{} {} before the program starts", responsible, value),
+             "a Python that starts without torch and CUDA",
+             {fmt::format("remove it from {}, or import it only where it is used: CUDA counts its GPUs once, "
+                          "and a CUDA_VISIBLE_DEVICES that is set later (by Ray, by vLLM) has no effect",
+                          by.empty() ? "sitecustomize.py, usercustomize.py or the .pth file" : by.front())});
   if (!python.on_gpus()) row.status = Status::warn;
   return row;
 }
 
-/// The major numbers: within one of them a driver runs what a newer toolkit has built.
+/// The major versions: within one of them a driver runs what a newer toolkit has built.
 std::optional<std::pair<Version, Version>> too_new_torch(const Python& python) {
   const auto built = parse_version(python.said.value("torch_cuda", ""));
   const auto driver = parse_version(python.observations.machine.cuda_driver);
@@ -80,16 +80,17 @@ void judge_packages(const Python& python, std::vector<Row>& rows) {
   }
   if (nccl.size() > 1) {
     rows.push_back(warned(kInterpreter, python.name(), "two NCCL wheels: " + text::join(nccl, ", "), "one",
-                          {"they put different files in one place, and the last that was installed counts: "
-                           "uninstall both, then install the one that torch asks for"}));
+                          {"they put different files in the same place, and the last one installed wins: "
+                           "uninstall both, then install the one that torch requires"}));
   }
   if (const auto versions = too_new_torch(python); versions && python.on_gpus()) {
-    rows.push_back(failed(kInterpreter, python.name(),
-                          fmt::format("its torch is built for CUDA {}, the driver supports {}",
-                                      versions->first.str(), versions->second.str()),
-                          "a torch for the driver's CUDA or an older one",
-                          {fmt::format("install a torch for CUDA {}, or load the site's cuda-compat package",
-                                       versions->second.parts.front())}));
+    rows.push_back(
+        failed(kInterpreter, python.name(),
+               fmt::format("its torch is built for CUDA {}, but the driver supports {}",
+                           versions->first.str(), versions->second.str()),
+               "a torch built for the driver's CUDA or older",
+               {fmt::format("install a torch built for CUDA {}, or load the site's cuda-compat package",
+                            versions->second.parts.front())}));
   }
 }
 
@@ -98,12 +99,12 @@ void judge_python(const Python& python, bool named, std::vector<Row>& rows) {
     const auto& name = python.name();
     if (!named) {
       rows.push_back(
-          skipped(kInterpreter, name, "its command names no Python, and the first on PATH: " + error));
+          skipped(kInterpreter, name, "its command names no Python; the first one on PATH: " + error));
     } else if (!python.said.value("ended", false)) {
       rows.push_back(unknown(kInterpreter, name, error));
     } else {
       rows.push_back(failed(kInterpreter, name, error, "a Python that starts",
-                            {"try it by hand, in the role's environment"}));
+                            {"try it manually, in the role's environment"}));
     }
     return;
   }
@@ -154,7 +155,8 @@ const Registered<Inquiry> interpreter_inquiry{{
 
 constexpr auto kTorch = "torch";
 
-/// That torch has loaded, against what the role was found to load: by its preload, its wheel, the loader.
+/// The NCCL that torch has loaded, compared with the one the role was found to load: by its preload, its
+/// wheel, the loader.
 Row judge_torch(const NodeObservations& observations, std::uint32_t role, const nlohmann::json& said) {
   const auto& name = observations.plan.roles[role].name;
   if (const auto error = said.value("error", ""); !error.empty()) return unknown(kTorch, name, error);
@@ -169,9 +171,8 @@ Row judge_torch(const NodeObservations& observations, std::uint32_t role, const 
   if (expected.version == nccl) return passed(kTorch, name, value);
   return failed(kTorch, name, value,
                 fmt::format("NCCL {} ({}, {})", expected.version, expected.path, expected.by),
-                {"torch loads another NCCL than this role is set up for: it was built with its own "
-                 "(statically), or its "
-                 "wheel's folder comes first; `preload: [nccl]` decides it"});
+                {"torch loads a different NCCL than the one this role is set up for: it was built with its "
+                 "own (statically), or its wheel's directory comes first; `preload: [nccl]` settles it"});
 }
 
 std::vector<Row> check_torch(const NodeObservations& observations) {
@@ -189,7 +190,7 @@ std::vector<Row> check_torch(const NodeObservations& observations) {
 const Registered<NodeCheck> torch_check{{
     .order = 150,
     .name = kTorch,
-    .what = "torch, imported, has the NCCL that the role is set up for (deep)",
+    .what = "torch, once imported, has the NCCL that the role is set up for (deep)",
     .judge = check_torch,
 }};
 
@@ -197,7 +198,7 @@ bool has_python_and_gpus(const NodeObservations& observations, std::uint32_t rol
   return has_python(observations, role) && observations.has_gpus() && observations.plan.roles[role].gpus > 0;
 }
 
-/// With what the role preloads: torch then loads that NCCL.
+/// With the role's preload: torch then loads that NCCL.
 std::vector<std::string> python_and_preload(const NodeObservations& observations,
                                             const plan::BoundProcess* process) {
   auto out = python_and_workdir(observations, process);

@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "preflight/checks.h"
 
-// Whether what is to be within one NVLink domain is: NVML says it of each rank's GPU.
+// Whether ranks that must be within one NVLink domain are: NVML reports the domain of each rank's GPU.
 namespace nlaunch::preflight {
 namespace {
 
@@ -44,13 +44,13 @@ Row judge_together(const Observations& observations, const plan::Together& unit)
       hosts.insert(hosts.end(), names.begin(), names.end());
     }
     auto row = failed(kTogether, subject, text::join(parts, "; "), expected,
-                      {"ask Slurm for nodes of one domain (`topology: {slurm: block}` in the profile, or "
-                       "--segment), or remove `keep_together`"});
+                      {"request nodes of one domain from Slurm (`topology: {slurm: block}` in the profile, "
+                       "or --segment), or remove `keep_together`"});
     row.hosts = std::move(hosts);
     return row;
   }
   if (hosts_in.empty() || silent > 0)
-    return unknown(kTogether, subject, "NVML names no NVLink domain that these nodes share");
+    return unknown(kTogether, subject, "NVML reports no NVLink domain that these nodes share");
   return passed(kTogether, subject, fmt::format("all in {}", hosts_in.begin()->first));
 }
 
@@ -66,7 +66,7 @@ std::vector<Row> check_together(const Observations& observations) {
 const Registered<Check> together_check{{
     .order = 45,
     .name = kTogether,
-    .what = "the nodes of what is kept together are in one NVLink domain, as NVML has it",
+    .what = "the nodes that are kept together are in one NVLink domain, according to NVML",
     .stage = Stage::identity,
     .judge = check_together,
 }};

@@ -7,7 +7,7 @@
 #include "plan/groups.h"
 #include "preflight/checks.h"
 
-// How weights get to the engines where no group of ranks sends them. Groups are tried as such.
+// How weights get to the engines without a group of ranks that sends them. Groups are tried as such.
 namespace nlaunch::preflight {
 namespace {
 
@@ -19,13 +19,13 @@ Row judge_shared_folder(const SharedFolder& folder) {
   if (!folder.error.empty()) {
     return failed(
         kWeights, subject, folder.error,
-        fmt::format("a folder that {}'s node writes to and the engines' nodes see", folder.writer),
-        {"name a folder on a file system that these nodes share: `weight_sync: {backend: disk, path: "
+        fmt::format("a directory that {}'s node can write to and the engines' nodes can see", folder.writer),
+        {"set a directory on a file system that these nodes share: `weight_sync: {backend: disk, path: "
          "...}`"});
   }
   if (folder.writes && folder.silent > 0) {
     return unknown(kWeights, subject,
-                   fmt::format("no file of {} of {} with engines was seen here", folder.silent,
+                   fmt::format("files from {} of {} with engines were not seen here", folder.silent,
                                text::count(folder.readers, "other node")));
   }
   if (folder.writes) {
@@ -35,13 +35,12 @@ Row judge_shared_folder(const SharedFolder& folder) {
                       : fmt::format("{} writes there for {}", folder.writer,
                                     text::count(folder.readers, "other node")));
   }
-  const auto value = fmt::format("what {}'s node writes is seen here after {:.2f} s", folder.writer,
+  const auto value = fmt::format("files that {}'s node writes are seen here after {:.2f} s", folder.writer,
                                  std::chrono::duration<double>(folder.seen).count());
   if (folder.seen <= kSlow) return passed(kWeights, subject, value);
-  return warned(
-      kWeights, subject, value, "less than 5 s",
-      {"every weight sync waits for that: the file system caches what is not there (NFS: mount with "
-       "lookupcache=positive); a group (backend: nccl) does not go through files"});
+  return warned(kWeights, subject, value, "less than 5 s",
+                {"every weight sync waits for this: the file system caches missing entries (NFS: mount with "
+                 "lookupcache=positive); a group (backend: nccl) does not use files"});
 }
 
 /// NIXL is a package of the role's own Python.
@@ -49,10 +48,10 @@ Row judge_nixl(const NodeObservations& observations, std::uint32_t role, const s
   const auto& name = observations.plan.roles[role].name;
   const auto subject = fmt::format("{}, {}", group, name);
   if (!observations.pythons.at(role).named)
-    return unknown(kWeights, subject, "whether it has NIXL is not known: its command names no Python");
+    return unknown(kWeights, subject, "unknown whether it has NIXL: its command names no Python");
   const auto* answer = observations.answer("interpreter/" + name);
   if (answer == nullptr || !answer->error.empty() || answer->said.contains("error"))
-    return unknown(kWeights, subject, "whether its Python has NIXL is not known");
+    return unknown(kWeights, subject, "unknown whether its Python has NIXL");
   for (const auto& [package, version] :
        answer->said.value("packages", std::map<std::string, std::string>())) {
     if (package.starts_with("nixl")) return passed(kWeights, subject, fmt::format("{} {}", package, version));
@@ -63,14 +62,14 @@ Row judge_nixl(const NodeObservations& observations, std::uint32_t role, const s
                 {"pip install nixl in the role's environment, or `weight_sync: {backend: nccl}`"});
 }
 
-/// From memory to memory between the Pythons of both sides, as far as both have NIXL.
+/// From memory to memory between the Pythons of both sides, if both have NIXL.
 Row judge_transfer(const NixlTransfer& found) {
   const auto subject = found.sends ? fmt::format("{}, from {}", found.group, found.process)
                                    : fmt::format("{}, {} to {}", found.group, found.sender, found.process);
   const Remedy remedy{
-      "`nixl` of one release in the environments of both, and a way between their nodes: UCX_LOG_LEVEL=info "
-      "says "
-      "which devices and transports UCX takes, UCX_NET_DEVICES and UCX_TLS choose others"};
+      "install the same release of `nixl` in both environments, and check the network between their nodes: "
+      "UCX_LOG_LEVEL=info shows which devices and transports UCX uses, UCX_NET_DEVICES and UCX_TLS select "
+      "others"};
   if (found.sender_lacks)
     return unknown(kWeights, subject, fmt::format("the Python of {} has no NIXL", found.sender));
   if (!found.error.empty()) return failed(kWeights, subject, found.error, "1 MiB over NIXL", remedy);
@@ -86,7 +85,7 @@ std::vector<Row> check_weights(const NodeObservations& observations) {
   std::vector<Row> rows;
   for (const auto& folder : observations.shared_folders) rows.push_back(judge_shared_folder(folder));
   for (const auto& transfer : observations.nixl) {
-    // Of a Python without NIXL a row of its own says so.
+    // A Python without NIXL has a separate row.
     if (!transfer.lacks) rows.push_back(judge_transfer(transfer));
   }
   for (const auto& sync : observations.plan.weight_syncs) {
@@ -102,9 +101,8 @@ std::vector<Row> check_weights(const NodeObservations& observations) {
 const Registered<NodeCheck> weights_check{{
     .order = 185,
     .name = kWeights,
-    .what = "files of the learner's node are seen by the engines' nodes, or NIXL carries memory to them, "
-            "where weights "
-            "go so",
+    .what = "files from the learner's node are seen on the engines' nodes, or NIXL transfers memory to them, "
+            "where the weight sync uses them",
     .judge = check_weights,
 }};
 

@@ -20,7 +20,7 @@ Drill alike(unsigned ranks, const Launches& launches) {
   return drill;
 }
 
-/// Every second rank does it the other way round.
+/// Every second rank does it in the opposite order.
 Drill crossed(unsigned ranks, const Launches& launches) {
   auto drill = alike(ranks, launches);
   for (std::size_t rank = 1; rank < drill.does.size(); rank += 2) std::ranges::reverse(drill.does[rank]);
@@ -67,23 +67,23 @@ Drill two_streams_crossed(unsigned ranks) {
 
 constexpr DrillCase kCases[] = {
     {"order-mismatch", "",
-     "two communicators over the same ranks, each on a stream of its own: half of the ranks "
-     "launch A then B, the others B then A",
+     "two communicators over the same ranks, each on its own stream: half of the ranks launch A then B, the "
+     "others B then A",
      false, order_mismatch},
     {"order-mismatch", "NCCL_LAUNCH_ORDER_IMPLICIT=1",
-     "the same, where NCCL (2.26 and later) keeps the order of the "
-     "launches between communicators",
-     true, implicit_order},
+     "the same, with NCCL (2.26 and later) keeping the launch order between communicators", true,
+     implicit_order},
     {"missing-rank", "", "the last rank does not enter an all-reduce", false, missing_rank},
     {"graph", "all ranks", "a CUDA graph with an all-reduce, launched by all ranks", true, graph_of_all},
     {"graph", "all but the last", "the same, but the last rank launches nothing", true, graph_of_all_but_one},
     {"two-streams", "one order",
-     "two all-reduces in one communicator, on two streams, in one order on all ranks", true, two_streams},
-    {"two-streams", "two orders", "the same, but every second rank in the other order", true,
+     "two all-reduces in one communicator, on two streams, in the same order on all ranks", true,
+     two_streams},
+    {"two-streams", "two orders", "the same, but every second rank in the opposite order", true,
      two_streams_crossed},
 };
 
-/// What each rank of the group saw; null: it did not say.
+/// What each rank of the group saw; null: it did not report.
 using Seen = std::vector<const DrillSeen*>;
 
 Seen seen_by(const GroupTrial& trial, const Measured& measured) {
@@ -110,14 +110,14 @@ std::string message_of(const DrillSeen& seen) {
   return seen.text.empty() ? "no message" : text::printable(seen.text);
 }
 
-/// In words that do not tell the ranks of one kind apart.
+/// In words that do not distinguish the ranks of one kind.
 std::string words_of(const DrillSeen* seen) {
-  if (seen == nullptr) return "did not say";
-  if (seen->launched == 0) return "took no part";
+  if (seen == nullptr) return "did not report";
+  if (seen->launched == 0) return "did not take part";
   switch (seen->end) {
     case End::completed:
-      return seen->wrong == 0 ? "completed, every element right"
-                              : "completed, with wrong numbers, no message";
+      return seen->wrong == 0 ? "completed, all elements correct"
+                              : "completed with wrong results, no message";
     case End::waiting:
       return "waited, " + message_of(*seen);
     case End::blocked:
@@ -142,7 +142,7 @@ std::string shows(const Seen& seen) {
   return out;
 }
 
-/// Those of the ranks that took part for which it is so.
+/// The ranks that took part and satisfy the condition.
 template <class Is>
 std::vector<std::size_t> ranks_that(const Seen& seen, Is is) {
   std::vector<std::size_t> out;
@@ -170,8 +170,7 @@ std::string end_of(const Seen& seen, Duration deadline) {
   const auto stuck = ranks_that(
       seen, [](const DrillSeen& one) { return one.end == End::waiting || one.end == End::blocked; });
   const auto wrong = ranks_that(seen, [](const DrillSeen& one) { return one.wrong > 0; });
-  if (std::ranges::find(seen, nullptr) != seen.end())
-    return "not known: not every rank could say what it saw";
+  if (std::ranges::find(seen, nullptr) != seen.end()) return "unknown: not every rank reported what it saw";
   if (!failed.empty()) {
     return fmt::format("fails on {} after {}: {}{}", responsible(failed, all.size(), seen.size()),
                        time_text(longest(seen)), message_of(*seen[failed.front()]),
@@ -179,18 +178,18 @@ std::string end_of(const Seen& seen, Duration deadline) {
   }
   if (!stuck.empty()) {
     const auto* first = seen[stuck.front()];
-    return fmt::format("hangs: {} wait, {}; ended after {} by its deadline",
+    return fmt::format("hangs: {} wait, {}; stopped after {} by its deadline",
                        responsible(stuck, all.size(), seen.size()), message_of(*first),
                        seconds_text(deadline));
   }
   if (!wrong.empty()) {
-    return fmt::format("completes with wrong numbers and no message: {} elements on {}",
+    return fmt::format("completes with wrong results and no message: {} elements on {}",
                        seen[wrong.front()]->wrong, ranks_text({wrong.front()}));
   }
-  return fmt::format("completes after {}, every element right", time_text(longest(seen)));
+  return fmt::format("completes after {}, all elements correct", time_text(longest(seen)));
 }
 
-/// Why the ranks did not begin.
+/// Why the ranks did not start.
 std::string trouble(const GroupTrial& trial, const Measured& measured) {
   if (!trial.not_run.empty()) return trial.not_run;
   if (measured.cancelled) return "cancelled";
@@ -198,7 +197,7 @@ std::string trouble(const GroupTrial& trial, const Measured& measured) {
     if (row.status == Status::fail || row.status == Status::unknown)
       return fmt::format("{}: {}", row.subject, row.value);
   }
-  return "the ranks did not begin";
+  return "the ranks did not start";
 }
 
 }  // namespace
@@ -219,7 +218,7 @@ std::span<const DrillCase> drill_cases() {
 GroupTrial drill_trial(const DrillCase& which, GroupTrial trial, Duration deadline) {
   const auto& backend = traits_of(trial.backend);
   if (which.gpu && !backend.has_streams)
-    trial.not_run = fmt::format("not run: {} has no streams and no CUDA graphs", backend.title);
+    trial.not_run = fmt::format("not run: {} has no streams or CUDA graphs", backend.title);
   trial.sizes.clear();
   trial.workloads.clear();
   trial.transport = false;

@@ -19,22 +19,22 @@ struct DrillCase {
   Drill (*make)(unsigned ranks) = nullptr;
 };
 
-/// All of them, the arms of a drill one after another.
+/// All of them; the arms of a drill are adjacent.
 std::span<const DrillCase> drill_cases();
 
-/// How long a rank waits before it says so. An all-reduce of a drill takes a few milliseconds.
+/// How long a rank waits before it reports. An all-reduce of a drill takes a few milliseconds.
 constexpr Duration kDrillDeadline = std::chrono::seconds(10);
 
-/// The arm for the ranks of `trial`, whose other work is left out.
+/// The arm for the ranks of `trial`, without their other work.
 GroupTrial drill_trial(const DrillCase& which, GroupTrial trial, Duration deadline = kDrillDeadline);
 
-/// What became of it, for people.
+/// The result, for people.
 struct DrillRow {
   std::string drill;
   std::string arm;
   std::string does;
-  std::string shows;  ///< what each rank saw: "ranks 0, 2: waited, no message; rank 1: took no part"
-  std::string end;    ///< "hangs: all ranks wait, no message; ended after 10 s by its deadline"
+  std::string shows;  ///< what each rank saw: "ranks 0, 2: waited, no message; rank 1: did not take part"
+  std::string end;    ///< "hangs: all ranks wait, no message; stopped after 10 s by its deadline"
 };
 /// [{"drill", "arm", "does", "shows", "end"}]
 nlohmann::json to_json(const std::vector<DrillRow>& rows);

@@ -18,7 +18,7 @@ constexpr std::uint64_t kLatency = 8;
 constexpr std::uint64_t kSmall = 1U << 20U;
 constexpr std::uint64_t kTensor = 22118400;  // a weight of [1, 2160, 5120] in bf16
 constexpr std::uint64_t kLarge = 128U << 20U;
-/// Data that LL128 damages on GH200 over Slingshot shows here and near 1 MiB (NVIDIA/nccl#2001).
+/// Data that LL128 corrupts on GH200 over Slingshot shows at this size and near 1 MiB (NVIDIA/nccl#2001).
 constexpr std::uint64_t kLargest = 1U << 30U;
 
 std::string subject_of(const plan::Plan& plan, const plan::BoundNode& node, const plan::Process& process,
@@ -30,8 +30,8 @@ std::string subject_of(const plan::Plan& plan, const plan::BoundNode& node, cons
                      node.gpus.empty() ? "CPU slot" : "GPU", gpu);
 }
 
-/// The CUDA ordinal that the process's program takes: under a torch rendezvous its LOCAL_RANK among the GPUs
-/// that it sees; else it sees its own alone, and counts from 0.
+/// The CUDA ordinal that the process's program uses: under a torch rendezvous its LOCAL_RANK among the GPUs
+/// that it sees; otherwise it sees only its own, and counts from 0.
 int device_of(const plan::Role& role, const plan::Process& process, const plan::BoundProcess& bound,
               std::size_t position) {
   if (role.rendezvous != Rendezvous::torch || process.gpus.size() != 1) return static_cast<int>(position);
@@ -109,16 +109,16 @@ void mark_mixed(const std::vector<Rank>& ranks, GroupTrial& trial) {
 void add_trials(const Observations& observations, const plan::Group& group,
                 const std::map<GpuKey, std::size_t>& index, std::vector<GroupTrial>& trials) {
   auto trial = bare_trial(group, index);
-  // On one node the group of the node has all of them.
+  // On one node the group of the node contains all of them.
   if (group.kind == plan::GroupKind::tensor_parallel && !observations.crosses_nodes(trial)) return;
   if (group.kind == plan::GroupKind::node) return add_node_trials(observations, trial, trials);
   mark_mixed(observations.ranks, trial);
   trials.push_back(std::move(trial));
 }
 
-/// Why a group cannot be tried at all, as *unknown* reasons do: found before any probe is started.
+/// Why a group cannot be tried at all, for *unknown* rows: found before any probe is started.
 void mark_impossible(const std::vector<Rank>& ranks, GroupTrial& trial) {
-  if (trial.members.size() < 2) trial.not_run = "not run: a group of one rank has nobody to talk to";
+  if (trial.members.size() < 2) trial.not_run = "not run: a group of one rank has no peer";
   for (const auto rank : trial.members) {
     if (!ranks[rank].no_probe.empty()) trial.not_run = "not run: " + ranks[rank].no_probe;
   }
@@ -126,12 +126,12 @@ void mark_impossible(const std::vector<Rank>& ranks, GroupTrial& trial) {
   if (!trial.not_run.empty() || library.empty()) return;
   for (const auto rank : trial.members) {
     if (ranks[rank].library.version.empty()) {
-      trial.not_run = fmt::format("not run: no {} is known for {}", library, ranks[rank].subject);
+      trial.not_run = fmt::format("not run: no {} found for {}", library, ranks[rank].subject);
     }
   }
 }
 
-/// Two groups of the same ranks need one measurement: a node that is filled by the learners, say.
+/// Two groups with the same ranks need one measurement: for example a node filled by the learners.
 void mark_repeated(std::vector<GroupTrial>& trials) {
   for (auto trial = trials.begin(); trial != trials.end(); ++trial) {
     const auto first = std::find_if(trials.begin(), trial, [&](const GroupTrial& other) {
@@ -144,7 +144,7 @@ void mark_repeated(std::vector<GroupTrial>& trials) {
   }
 }
 
-/// Those that no larger one of them holds all members of.
+/// Groups whose members are not all in a larger group.
 std::vector<GroupTrial*> largest_of(std::vector<GroupTrial*> trials) {
   std::ranges::stable_sort(trials, std::ranges::greater(),
                            [](const GroupTrial* trial) { return trial->members.size(); });
@@ -175,7 +175,7 @@ void choose_transports(std::vector<GroupTrial>& trials) {
   for (auto* trial : largest_that(trials, says)) trial->transport = true;
 }
 
-/// The curve of the all-reduce, of the largest groups alone: every second power of two from 8 B on, and the
+/// The curve of the all-reduce, only for the largest groups: every second power of two from 8 B on, and the
 /// largest message.
 void add_sweeps(std::vector<GroupTrial>& trials) {
   const auto reduces = [](const GroupTrial& trial) { return trial.op() == Collective::all_reduce; };

@@ -26,7 +26,7 @@ std::vector<std::size_t> wanted_ranks(const Observations& observations, bool apa
   return out;
 }
 
-/// Takes away the logs in which nothing stands.
+/// Removes the logs that are empty.
 void tidy(const fs::path& folder) {
   std::error_code error;
   std::vector<fs::path> gone;
@@ -40,7 +40,7 @@ void tidy(const fs::path& folder) {
 Result<void> prepare(const Examination& request, const Observations& observations,
                      const std::string& folder) {
   std::error_code error;
-  fs::remove_all(folder, error);  // what is left of an earlier preflight would lead ranks astray
+  fs::remove_all(folder, error);  // files of an earlier preflight would mislead ranks
   if (auto made = sys::make_private_folder(folder); !made) return made;
   return sys::write_file_atomically(folder + "/spec.json",
                                     json_text(make_spec(observations, folder, request.addresses), 1) + "\n");
@@ -68,7 +68,7 @@ Observations observations_for(const Examination& request, const std::vector<Rank
 
 Result<bool> try_groups(sys::Loop& loop, const Examination& request, Observations& observations,
                         const GroupRun& run) {
-  // The probes keep their own deadlines and say more; these are for those that cannot.
+  // The probes have their own deadlines and report more; these are for probes that cannot.
   constexpr Duration kSlack{500};
   if (auto ready = prepare(request, observations, run.folder); !ready) return std::unexpected(ready.error());
   const auto& deadlines = observations.deadlines;

@@ -7,14 +7,14 @@ namespace nlaunch::preflight {
 
 /// One start of the probes.
 struct GroupRun {
-  std::string folder;  ///< for what they need and leave; is made
+  std::string folder;  ///< for files that they need and leave; is created
   bool apart = false;  ///< as in ProbeWork; then only the ranks of the groups are started
   std::function<bool(const std::vector<RankReport>&)> fit{};  ///< as in ProbeWork
 };
 
-/// Lets probes try `observations.groups`, and puts what they said into the observations. Sizes for which
-/// there was no room are taken out of the groups. True when it was cancelled. A folder that cannot be made is
-/// an error.
+/// Makes probes try `observations.groups`, and puts their reports into the observations. Sizes that did not
+/// fit into memory are removed from the groups. True if it was cancelled. A directory that cannot be created
+/// is an error.
 Result<bool> try_groups(sys::Loop& loop, const Examination& request, Observations& observations,
                         const GroupRun& run);
 

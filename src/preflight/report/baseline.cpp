@@ -17,15 +17,15 @@ namespace {
 
 using nlohmann::json;
 
-/// The rule of SuperBench: a metric that is more than 5 % worse than its baseline is a defect
-/// (docs/user-tutorial/data-diagnosis.md, "variance"). One run of a preflight is short, so here it warns;
-/// a run is refused at four times as much.
+/// SuperBench's rule: a metric that is more than 5 % worse than its baseline is a defect
+/// (docs/user-tutorial/data-diagnosis.md, "variance"). One run of a preflight is short, so here it warns; a
+/// run is refused at four times as much.
 constexpr double kWarn = 0.05;
 constexpr double kFail = 0.20;
-/// Of shorter messages the time is latency, which differs by more than that from run to run.
+/// For shorter messages the time is latency, which varies by more than that from run to run.
 constexpr std::uint64_t kSmallest = 16U << 20U;
 
-/// One figure of a report, as it is compared.
+/// One figure of a report, for comparison.
 struct Metric {
   std::string name;  ///< Baseline::Value::name
   std::string unit;
@@ -34,7 +34,7 @@ struct Metric {
   std::vector<std::string> hosts{};
 };
 
-/// What the times of a node's clock and of pairs that were only searched through are not.
+/// Times of a node's clock, and of pairs that were only tried in the search, are left out.
 bool compared(const Figure& figure) {
   return figure.what != "pair" && figure.unit != "s";
 }
@@ -64,7 +64,7 @@ std::vector<Metric> metrics_of(const Report& report) {
   return out;
 }
 
-/// Each once, joined by ", ".
+/// Without duplicates, joined by ", ".
 std::string distinct(const Report& report, std::string (*of)(const NodeSummary&)) {
   std::set<std::string> words;
   for (const auto& node : report.nodes) words.insert(of(node));
@@ -83,17 +83,17 @@ std::string str(const Baseline::Hardware& hardware) {
   return fmt::format("{} with {} ({})", text::count(hardware.nodes, "node"), gpus, hardware.arch);
 }
 
-/// "the driver was 570.1 and is 580.2: ", or nothing.
+/// "the driver was 570.1 and is now 580.2; ", or nothing.
 std::string changed(std::string_view what, const std::string& before, const std::string& now) {
-  return before == now ? "" : fmt::format("{} was {} and is {}; ", what, before, now);
+  return before == now ? "" : fmt::format("{} was {} and is now {}; ", what, before, now);
 }
 
 Row judge(const Metric& metric, double saved, const std::string& expected, const Remedy& remedy) {
   const auto change = metric.value / saved - 1;
-  auto value = fmt::format("{}, {:.0f} % {} than it was", figure_text(metric.value, metric.unit),
+  auto value = fmt::format("{}, {:.0f} % {} than in the baseline", figure_text(metric.value, metric.unit),
                            100 * std::abs(change), change < 0 ? "less" : "more");
   if (change > -0.005 && change < 0.005)
-    value = fmt::format("{}, as it was", figure_text(metric.value, metric.unit));
+    value = fmt::format("{}, as in the baseline", figure_text(metric.value, metric.unit));
   auto row = change < -kFail   ? failed("baseline", metric.subject, std::move(value), expected, remedy)
              : change < -kWarn ? warned("baseline", metric.subject, std::move(value), expected, remedy)
                                : passed("baseline", metric.subject, std::move(value), expected);
@@ -116,7 +116,7 @@ Baseline from_json(const json& from) {
 std::unexpected<Diagnostics> no_baseline(const std::string& path, std::string message) {
   Diagnostics out;
   out.error("preflight.baseline", {}, std::move(message)).hint =
-      fmt::format("nlaunch preflight --baseline save {} makes one", text::shell_quote(path));
+      fmt::format("create one with: nlaunch preflight --baseline save {}", text::shell_quote(path));
   return std::unexpected(std::move(out));
 }
 
@@ -142,7 +142,8 @@ Baseline baseline_of(const Report& report) {
 std::vector<Row> compare(const Baseline& baseline, const Report& report, const std::string& name) {
   const auto now = baseline_of(report);
   if (const auto was = str(baseline.hardware), is = str(now.hardware); was != is) {
-    return {unknown("baseline", name, fmt::format("not compared: it is of {}, and this is {}", was, is))};
+    return {unknown("baseline", name,
+                    fmt::format("not compared: the baseline is from {}, but this is {}", was, is))};
   }
   const Remedy remedy{fmt::format("{}{}if nothing was changed on purpose, report the node",
                                   changed("the driver", baseline.driver, now.driver),
@@ -187,13 +188,13 @@ Result<Baseline> read_baseline(const std::string& path) {
   if (!content) return no_baseline(path, content.error().first_message());
   const auto from = parse_json(*content);
   if (!from.is_object() || from.value("format", json()) != formats::kBaseline.name)
-    return no_baseline(path, fmt::format("'{}' is no baseline", path));
+    return no_baseline(path, fmt::format("'{}' is not a baseline", path));
   if (const auto known = check_format(from, formats::kBaseline, path); !known)
     return std::unexpected(known.error());
   try {
     return from_json(from);
   } catch (const json::exception& error) {
-    return no_baseline(path, fmt::format("'{}' is a baseline that was damaged: {}", path, error.what()));
+    return no_baseline(path, fmt::format("'{}' is a damaged baseline: {}", path, error.what()));
   }
 }
 

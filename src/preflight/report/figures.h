@@ -5,19 +5,19 @@
 
 #include "preflight/preflight.h"
 
-/// What is said of many figures, and how one is written.
+/// A summary of many figures, and the format of one.
 namespace nlaunch::preflight {
 
 struct Spread {
   double least = 0;
-  double median = 0;  ///< of an even number the larger of the two in the middle
+  double median = 0;  ///< for an even number the larger of the two in the middle
   double most = 0;
 };
 
 /// Of at least one value.
 Spread spread_of(std::vector<double> values);
 
-/// "GPU 2 → GPU 5", "nid001 GPU 3": what a figure is of.
+/// "GPU 2 → GPU 5", "nid001 GPU 3": the subject of a figure.
 std::string place_of(const Figure& figure);
 
 /// "390.1 GB/s", "612.3 TFLOP/s", "95.1 µs", by its unit.

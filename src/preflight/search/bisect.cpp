@@ -10,7 +10,7 @@
 namespace nlaunch::preflight {
 namespace {
 
-/// A pair has few ranks and few sizes: what takes longer is what is looked for.
+/// A pair has few ranks and few sizes: one that takes longer is what the search looks for.
 constexpr Deadlines kOfPair{std::chrono::seconds(10), std::chrono::seconds(10)};
 
 struct Search {
@@ -19,7 +19,7 @@ struct Search {
   std::vector<UnitPair> next;
 };
 
-/// The pairs of all searches as one set of groups; none: all are over.
+/// The pairs of all searches as one set of groups; none: all are finished.
 std::vector<GroupTrial> next_trials(std::vector<Search>& searches) {
   std::vector<GroupTrial> trials;
   for (auto& search : searches) {
@@ -55,12 +55,12 @@ TakenApart bisect(sys::Loop& loop, const Examination& request, const Observation
   for (unsigned number = 1;; ++number) {
     round.groups = next_trials(searches);
     if (round.groups.empty()) break;
-    request.options.tell(fmt::format("round {} of the search: {} pairs", number, round.groups.size()));
+    request.options.tell(fmt::format("search round {}: {} pairs", number, round.groups.size()));
     const auto cancelled =
         try_groups(loop, request, round,
                    {.folder = fmt::format("{}/preflight/pairs-{}", request.folder, number), .apart = true});
     if (!cancelled) {
-      out.rows.push_back(unknown("suspect", "preflight folder", cancelled.error().first_message()));
+      out.rows.push_back(unknown("suspect", "preflight directory", cancelled.error().first_message()));
       return out;
     }
     out.cancelled = *cancelled;

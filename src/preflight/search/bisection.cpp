@@ -14,7 +14,7 @@
 namespace nlaunch::preflight {
 namespace {
 
-/// Below this a time is latency, and says nothing of a link.
+/// Below this a time is latency, and says nothing about a link.
 constexpr std::uint64_t kLeastForRates = 1U << 20U;
 
 std::vector<Part> nodes_of(const Observations& observations, const GroupTrial& group) {
@@ -42,7 +42,7 @@ std::vector<Part> ranks_of(const Observations& observations, const GroupTrial& g
   return parts;
 }
 
-/// The rate of a pair that takes so long, over each link.
+/// The rate of a pair with this time, over each link.
 double rate_of(const Bisection& what, const PairTrial& trial) {
   return bus_bandwidth(what.op, what.bytes, trial.seconds, trial.ranks);
 }
@@ -63,17 +63,15 @@ Row culprit_row(const Bisection& what, const Culprit& culprit, double usual) {
   const auto& part = what.parts[culprit.unit];
   const auto& worst = culprit.worst;
   const bool slow = worst.trouble.empty();
-  auto row =
-      failed("suspect", part.name,
-             fmt::format("{} with {} of {} good partners: {}", slow ? "slow" : "fails", culprit.partners,
-                         culprit.partners, slow ? speed_text(what, worst, usual) : worst.trouble),
-             slow ? "as fast as the others" : "works as the others do",
-             what.of_nodes ? Remedy{"do not use the node; its network cards, their cables and its "
-                                    "PCIe links are to be looked at",
-                                    Responsible::admin}
-                           : Remedy{"do not use this GPU; its links are to be looked at: nvidia-smi "
-                                    "nvlink -s, nvidia-smi topo -m",
-                                    Responsible::admin});
+  auto row = failed(
+      "suspect", part.name,
+      fmt::format("{} with {} of {} good partners: {}", slow ? "slow" : "fails", culprit.partners,
+                  culprit.partners, slow ? speed_text(what, worst, usual) : worst.trouble),
+      slow ? "as fast as the others" : "works like the others",
+      what.of_nodes ? Remedy{"do not use the node; check its network cards, their cables and its PCIe links",
+                             Responsible::admin}
+                    : Remedy{"do not use this GPU; check its links: nvidia-smi nvlink -s, nvidia-smi topo -m",
+                             Responsible::admin});
   row.hosts = part.hosts;
   return row;
 }
@@ -85,19 +83,19 @@ Row link_row(const Bisection& what, const BadLink& link, double usual) {
       fmt::format("{} with each other in {} of {} trials, both good with others: {}", slow ? "slow" : "fail",
                   link.trials, link.trials, slow ? speed_text(what, link.worst, usual) : link.worst.trouble),
       "as good as with others",
-      {"neither is to blame by itself: report the way between them (cable, switch, routing)",
+      {"neither is to blame alone: report the path between them (cable, switch, routing)",
        Responsible::admin});
 }
 
 Row undecided_row(const Bisection& what, const PairTrial& trial) {
   return unknown("suspect", pair_name(what, trial.units, "or"),
                  what.parts.size() == 2
-                     ? fmt::format("two are not enough to tell which one spoils '{}'", what.group)
-                     : fmt::format("too few good partners to tell which one: {}",
+                     ? fmt::format("two are not enough to tell which one breaks '{}'", what.group)
+                     : fmt::format("too few good partners to tell which one is to blame: {}",
                                    trial.trouble.empty() ? "slow together" : trial.trouble));
 }
 
-/// Who is not to blame, when anybody could be told.
+/// The parts that are not to blame, if any could be judged.
 Row cleared_row(const Bisection& what, const Verdicts& found) {
   PairTrial typical;
   typical.ranks = 2 * what.parts.front().members.size();
@@ -110,21 +108,22 @@ Row cleared_row(const Bisection& what, const Verdicts& found) {
   const auto all = what.parts.size();
   if (found.all_slow) {
     return unknown("suspect", what.group,
-                   fmt::format("all pairs are slow, nobody more than the others{}; the site expects {} and "
-                               "more: settings or the site, no single one of the {}",
+                   fmt::format("all pairs are slow, none more than the others{}; the site expects at least "
+                               "{}: suspect the settings or the site, not one of the {}",
                                usual, format_rate(what.floor), kind));
   }
   if (found.good == 0) {
     return unknown(
         "suspect", what.group,
-        fmt::format("no two of its {} {} work together: settings or the site, no single one", all, kind));
+        fmt::format("no two of its {} {} work together: suspect the settings or the site, not a single one",
+                    all, kind));
   }
   if (found.good == all) {
-    return passed("suspect", what.group, fmt::format("all {} {} are good in pairs{}", all, kind, usual));
+    return passed("suspect", what.group, fmt::format("all {} {} work well in pairs{}", all, kind, usual));
   }
-  return passed(
-      "suspect", what.group,
-      fmt::format("{} of {} {} are cleared, good with another one{}", found.good, all, kind, usual));
+  return passed("suspect", what.group,
+                fmt::format("{} of {} {} are cleared: each worked well with another one{}", found.good, all,
+                            kind, usual));
 }
 
 }  // namespace
@@ -169,7 +168,7 @@ std::optional<PairTrial> read_trial(const Observations& observations, std::size_
 std::vector<Row> suspect_rows(const Bisection& what, const std::vector<Round>& rounds) {
   if (what.parts.size() == 2) return {undecided_row(what, {{0, 1}, 0})};
   const auto found = conclude(what.parts.size(), rounds, what.rules);
-  // Where the usual pair is slow itself, a slower one is no more to blame than the others.
+  // If the usual pair is slow itself, a slower one is no more to blame than the others.
   const auto counts = [&](const PairTrial& trial) { return !found.all_slow || !trial.trouble.empty(); };
   std::vector<Row> rows;
   for (const auto& culprit : found.culprits) {

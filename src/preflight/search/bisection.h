@@ -3,7 +3,7 @@
 #include "preflight/search/complaints.h"
 #include "preflight/search/search.h"
 
-/// A group, as the parts that are tried in pairs, and what the pairs say of it. No effects.
+/// A group split into the parts that are tried in pairs, and what the pairs show about it. No side effects.
 namespace nlaunch::preflight {
 
 /// A node's ranks in the group, or one rank.
@@ -25,14 +25,14 @@ struct Bisection {
 };
 Bisection dissect(const Observations& observations, const Complaint& complaint);
 
-/// Two parts as a group of their own.
+/// Two parts as a separate group.
 GroupTrial pair_trial(const Bisection& what, UnitPair pair);
 
-/// What the pair showed; nothing where it could not be tried. `observations` after the round, `index` of the
+/// The result of the pair; nothing if it could not be tried. `observations` after the round, `index` of the
 /// pair's group in it.
 std::optional<PairTrial> read_trial(const Observations& observations, std::size_t index, UnitPair pair);
 
-/// The culprits by name, each in a row of its own, and who is cleared.
+/// The culprits by name, one row each, and the parts that are cleared.
 std::vector<Row> suspect_rows(const Bisection& what, const std::vector<Round>& rounds);
 std::vector<Figure> pair_figures(const Bisection& what, const std::vector<Round>& rounds);
 

@@ -20,7 +20,7 @@ bool all_came(const Observations& observations, const GroupTrial& group) {
   });
 }
 
-/// The size at which it stopped; the smallest where it did not begin.
+/// The size at which it stopped; the smallest if it did not start.
 std::uint64_t first_undone(const Observations& observations, const GroupTrial& group) {
   auto done = group.sizes.size() - 1;
   for (const auto rank : group.members)
@@ -28,7 +28,8 @@ std::uint64_t first_undone(const Observations& observations, const GroupTrial& g
   return group.sizes[done];
 }
 
-/// The size at which a group that is complete misses a floor of the site, for no setting of the job.
+/// The size at which a complete group misses a floor of the site, without a setting of the job that explains
+/// it.
 std::optional<std::uint64_t> slow_at(const Observations& observations, const GroupTrial& group,
                                      const std::vector<Measurement>& measured) {
   for (const auto& expectation : observations.plan.expected.all_reduce_busbw) {
@@ -52,7 +53,8 @@ std::optional<std::uint64_t> complaint_of(const Observations& observations, cons
   return known ? std::nullopt : std::optional(first_undone(observations, group));
 }
 
-/// The largest group that crosses nodes and has steady times, of enough of them to tell one from the others.
+/// The largest group that crosses nodes, has steady times, and is large enough to tell its parts from each
+/// other.
 std::vector<Complaint> for_the_record(const Observations& observations) {
   constexpr std::size_t kFewest = 3;
   std::optional<std::size_t> largest;

@@ -3,16 +3,17 @@
 
 namespace nlaunch::preflight {
 
-/// A group that is to be taken apart, to find which part of it is to blame.
+/// A group to split, to find the part that is to blame.
 struct Complaint {
   std::size_t group = 0;    ///< index into Evidence::groups
-  std::uint64_t bytes = 0;  ///< of the message with which it shows
+  std::uint64_t bytes = 0;  ///< of the message at which it shows
 };
 
-/// Groups in which something is wrong that no rank is blamed for yet: wrong data, a communicator that is not
-/// made although all arrived, a collective that does not end, less than the site's floor. Those within a node
-/// come alone, all of them, since they explain what is wrong with larger ones; of groups that cross nodes the
-/// first one. At level deep the largest that crosses nodes is taken apart even if nothing is wrong with it.
+/// Groups with a problem that no rank is blamed for yet: wrong data, a communicator that is not created
+/// although all ranks arrived, a collective that does not complete, less than the site's floor. If there are
+/// groups within a node, only those are returned, all of them, since they explain the problems of larger
+/// ones; of groups that cross nodes, the first. At level deep, the largest group that crosses nodes is split
+/// even if it has no problem.
 std::vector<Complaint> complaints(const Observations& observations);
 
 }  // namespace nlaunch::preflight

@@ -19,13 +19,13 @@ constexpr std::uint64_t kLadderBytes = 1U << 20U;
 struct Rung {
   const char* name;
   const char* folder;
-  const char* layer;  ///< what is new at it
-  const char* next;   ///< what to look at when it fails
+  const char* layer;  ///< what is new at this rung
+  const char* next;   ///< what to check if it fails
   std::vector<GroupTrial> (*groups)(const Observations&);
   const char* absent;  ///< why there are no groups
 };
 
-/// Each rank by itself: its context, its library, a communicator of one.
+/// Each rank alone: its context, its library, a communicator of one.
 std::vector<GroupTrial> each_rank(const Observations& observations) {
   std::vector<GroupTrial> out;
   for (std::size_t rank = 0; rank < observations.ranks.size(); ++rank) {
@@ -73,24 +73,24 @@ std::vector<GroupTrial> two_nodes(const Observations& observations) {
 }
 
 constexpr Rung kRungs[] = {
-    {"one GPU", "one-gpu", "the GPU, its driver, CUDA and libnccl by themselves",
-     "nvidia-smi; the rows of 'gpus' and 'nccl'; CUDA_VISIBLE_DEVICES of the role (nlaunch env)", each_rank,
-     "no rank has a library"},
+    {"one GPU", "one-gpu", "the GPU, its driver, CUDA and libnccl alone",
+     "see nvidia-smi; the rows of 'gpus' and 'nccl'; CUDA_VISIBLE_DEVICES of the role (nlaunch env)",
+     each_rank, "no rank has a library"},
     {"one node", "one-node", "NVLink, PCIe and shared memory between the GPUs of a node",
-     "nvidia-smi topo -m, nvidia-smi nvlink -s; /dev/shm; NCCL_P2P_DISABLE=1 tells P2P from the rest",
+     "see nvidia-smi topo -m, nvidia-smi nvlink -s; /dev/shm; NCCL_P2P_DISABLE=1 tells P2P from the rest",
      each_node, "no node has two ranks in a group"},
     {"two nodes", "two-nodes", "network cards, libfabric and NCCL's plugin, the switch between two nodes",
-     "the rows of 'transport'; NCCL_SOCKET_IFNAME and NCCL_NET; NCCL_NET=Socket tells the plugin from the "
-     "network",
-     two_nodes, "there is one node"},
+     "see the rows of 'transport'; NCCL_SOCKET_IFNAME and NCCL_NET; NCCL_NET=Socket tells the plugin from "
+     "the network",
+     two_nodes, "there is only one node"},
 };
 constexpr const char* kAll = "all";
 constexpr const char* kAllLayer =
     "all nodes together, the split into roles, weight sync between different libraries";
 constexpr const char* kAllNext =
-    "the rows of the group that failed; 'nccl-version' where roles differ; the suspects of the search";
+    "see the rows of the group that failed; 'nccl-version' where roles differ; the suspects of the search";
 
-/// "fail" and "unknown" rows, and no others.
+/// Only "fail" and "unknown" rows.
 std::vector<Row> troubles(std::vector<Row> rows) {
   std::erase_if(rows,
                 [](const Row& row) { return row.status != Status::fail && row.status != Status::unknown; });
@@ -108,14 +108,14 @@ Row rung_row(const std::string& name, const std::vector<Row>& trouble, const std
       "every rung works", {next});
 }
 
-/// What is wrong with the ranks themselves comes before what their groups say.
+/// Problems of the ranks themselves come before what their groups show.
 std::vector<Row> judge(const Observations& observations) {
   auto rows = troubles(run_check("identity", observations));
   if (!rows.empty()) return rows;
   return troubles(run_check("collectives", observations));
 }
 
-/// Pairs of nodes say little of either: which node it is, unless a row knows already.
+/// Pairs of nodes do not tell which of the two is at fault, unless a row already does.
 void search_nodes(sys::Loop& loop, const Examination& request, const Observations& observations,
                   Ladder& ladder) {
   if (std::ranges::any_of(ladder.rows, [](const Row& row) { return !row.hosts.empty(); })) return;

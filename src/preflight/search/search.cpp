@@ -8,7 +8,8 @@ namespace nlaunch::preflight {
 namespace {
 
 constexpr std::size_t kSearchRounds = 4;
-/// Good partners with which a unit must not be good before it is blamed; one more is tried where time is.
+/// The number of good partners with which a unit must fail before it is blamed; one more is tried if there is
+/// time.
 constexpr std::size_t kToBlame = 2;
 constexpr std::size_t kToConfirm = 3;
 
@@ -23,7 +24,7 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-/// All that the rounds so far have shown.
+/// Everything that the rounds so far have shown.
 class Knowledge {
  public:
   Knowledge(std::size_t units, const std::vector<Round>& rounds, const SearchRules& rules)
@@ -46,7 +47,7 @@ class Knowledge {
   [[nodiscard]] bool tried(std::size_t a, std::size_t b) const { return pairs_.contains(ordered({a, b})); }
   [[nodiscard]] const auto& pairs() const { return pairs_; }
 
-  /// The good units with which this one was tried, and what that showed.
+  /// The good units with which this one was tried, and the results.
   [[nodiscard]] std::map<std::size_t, const PairTrial*> with_good_partners(std::size_t unit) const {
     std::map<std::size_t, const PairTrial*> out;
     for (const auto* trial : trials_[unit]) {
@@ -55,7 +56,7 @@ class Knowledge {
     }
     return out;
   }
-  /// Of pairs of the size that most have.
+  /// Of pairs of the most common size.
   [[nodiscard]] double usual() const {
     std::map<std::size_t, std::size_t> count;
     for (const auto& [pair, tried] : pairs_) ++count[tried.front()->ranks];
@@ -71,8 +72,8 @@ class Knowledge {
     usual_[trial.ranks] = 0;
   }
 
-  /// Each unit's best pair counts, and not each pair: a slow unit makes two pairs slow, which would be most
-  /// of them among three.
+  /// Each unit's best pair counts, and not each pair: a slow unit makes two pairs slow, which would be the
+  /// majority among three.
   void find_usual(std::size_t units) {
     for (auto& [ranks, seconds] : usual_) {
       std::vector<double> best;
@@ -94,7 +95,7 @@ class Knowledge {
   std::map<std::size_t, double> usual_;                      ///< seconds, by number of ranks
 };
 
-/// Neighbours in the ring, beginning with this one.
+/// Neighbours in the ring, starting with this one.
 std::vector<UnitPair> neighbours(std::size_t units, std::size_t first) {
   std::vector<UnitPair> out;
   for (auto unit = first; unit + 1 < units; unit += 2) out.emplace_back(unit, unit + 1);
@@ -102,7 +103,7 @@ std::vector<UnitPair> neighbours(std::size_t units, std::size_t first) {
   return out;
 }
 
-/// Chooses pairs of which none has a unit in common with another.
+/// Chooses pairs that have no unit in common.
 class Matching {
  public:
   Matching(std::size_t units, const Knowledge& knowledge) : knowledge_(knowledge), busy_(units) {}
@@ -113,7 +114,7 @@ class Matching {
     pairs_.emplace_back(a, b);
     return true;
   }
-  /// With a unit that is good, or is not known to be, with which it has not been tried; from afar.
+  /// With an untried partner that is good, or not known to be good; distant ones first.
   void add_new(std::size_t unit, bool good) {
     const auto units = busy_.size();
     for (std::size_t i = 0; i < units && !busy_[unit]; ++i) {
@@ -129,7 +130,7 @@ class Matching {
   std::vector<UnitPair> pairs_;
 };
 
-/// Each suspect with another good partner, and what looks like a bad link once more.
+/// Each suspect with another good partner, and an apparent bad link once more.
 std::vector<UnitPair> follow_up(std::size_t units, const Knowledge& knowledge) {
   Matching matching(units, knowledge);
   bool any_good = false;

@@ -9,8 +9,8 @@
 namespace nlaunch::preflight {
 namespace {
 
-/// By check, and not by subject: a rank's name has its node in it, and what is wrong with one GPU of every
-/// node is wrong with the site.
+/// By check, and not by subject: a rank's name contains its node, and a problem of one GPU on every node is a
+/// problem of the site.
 std::map<std::string, std::set<std::string>> failing_hosts(const Report& report) {
   std::map<std::string, std::set<std::string>> hosts;
   for (const auto& row : report.rows) {

@@ -30,7 +30,7 @@ Result<Module> open_module() {
                 library->find<decltype(&nlaunch_gloo_run)>("nlaunch_gloo_run")};
 }
 
-/// The mail of a rank, as the module calls for it.
+/// Relays a rank's messages, as the module requests.
 struct Post {
   const JoinRequest& request;
   std::string taken;
@@ -111,7 +111,7 @@ class GlooCommunicator : public Communicator {
     return std::chrono::duration<double>(Clock::now() - begin).count();
   }
 
-  /// Room for a message, which is never given back.
+  /// Room for a message, which is never freed.
   Result<void> reserve(std::size_t elements) {
     if (room_ >= elements) return {};
     if (device_) {
@@ -183,7 +183,7 @@ class GlooCommunicator : public Communicator {
     return seconds_since(begin);
   }
 
-  /// How often to repeat, as rank 0 sees it: all ranks must do the same.
+  /// How often to repeat, decided by rank 0: all ranks must do the same.
   Result<std::uint32_t> agree(double seconds) {
     constexpr double kBudget = 0.05;  // seconds
     constexpr double kLeast = 3;
@@ -197,7 +197,7 @@ class GlooCommunicator : public Communicator {
   nlaunch_gloo_context* context_;
   JoinRequest request_;
   std::unique_ptr<DeviceCopies> device_;           ///< null: the rank has no GPU
-  std::array<std::vector<std::uint32_t>, 2> own_;  ///< the memory of a rank without one
+  std::array<std::vector<std::uint32_t>, 2> own_;  ///< the memory of a rank without a GPU
   DeviceCopies::Memory memory_;
   std::size_t room_ = 0;  ///< elements
 };
@@ -210,7 +210,7 @@ Result<std::unique_ptr<Communicator>> join_gloo(const JoinRequest& request,
   if (!module) return std::unexpected(module.error());
   Post post{request, {}};
   const nlaunch_gloo_mail mail{&post, Post::give, Post::take};
-  // The role's own choice, else the way to the other nodes, else none is needed but this machine's own.
+  // The role's own choice, else the interface to the other nodes, else only this machine's own is needed.
   const char* wished = std::getenv("GLOO_SOCKET_IFNAME");
   const bool chosen = wished != nullptr && *wished != 0;
   const std::string interface = chosen ? wished : "lo";

@@ -20,15 +20,15 @@
 
 struct nlaunch_gloo_context {
   std::shared_ptr<gloo::rendezvous::Context> context;
-  uint32_t tag = 0;  // one operation must not take another's messages
+  uint32_t tag = 0;  // one operation must not receive another's messages
 };
 
 namespace {
 
-/// Apart from those of Gloo's own operations (gloo/types.h).
+/// Distinct from those of Gloo's own operations (gloo/types.h).
 constexpr uint8_t kSlotPrefix = 0x7f;
 
-/// Gloo's store, on the mail. Nodes need no folder in common for it.
+/// Gloo's store, on top of the mail. Nodes need no shared directory for it.
 class MailStore : public gloo::rendezvous::Store {
  public:
   explicit MailStore(const nlaunch_gloo_mail& mail) : mail_(mail) {}
@@ -42,7 +42,7 @@ class MailStore : public gloo::rendezvous::Store {
     size_t size = 0;
     const auto* data = static_cast<const char*>(mail_.take(mail_.self, key.c_str(), &size));
     if (data == nullptr)
-      throw std::runtime_error("the other ranks cannot be found: nobody hands on the mail");
+      throw std::runtime_error("cannot reach the other ranks: no one relays their messages");
     return known_[key] = {data, data + size};
   }
   void wait(const std::vector<std::string>& keys) override {

@@ -10,7 +10,7 @@
 namespace nlaunch::probe {
 namespace {
 
-/// Products of which the GPU has two batches at a time: it is never without work, and ends soon.
+/// The GPU has two batches of products at a time: it is never idle, and finishes soon.
 constexpr int kProductsAtOnce = 4;
 
 class Products : public GpuLoad {
@@ -20,7 +20,7 @@ class Products : public GpuLoad {
   Result<void> start(int device) {
     if (auto ready = product_.prepare(device, 0); !ready) return ready;
     for (auto& batch : batches_) {
-      // A thread that waits for such an event sleeps: the CPUs belong to what is measured.
+      // A thread that waits for such an event sleeps: the CPUs are reserved for the measurement.
       auto made = cuda("cudaEventCreateWithFlags",
                        cudaEventCreateWithFlags(&batch, cudaEventDisableTiming | cudaEventBlockingSync));
       if (made) made = launch(batch);
@@ -60,7 +60,7 @@ class Products : public GpuLoad {
   Product product_;
   std::array<cudaEvent_t, 2> batches_{};
   std::atomic<bool> stop_{false};
-  Result<void> result_;  ///< of the thread, once it has ended
+  Result<void> result_;  ///< of the thread, once it has finished
   std::thread thread_;
 };
 

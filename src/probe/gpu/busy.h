@@ -3,7 +3,7 @@
 
 namespace nlaunch::probe {
 
-/// When it returns, the first products are under way on the GPU.
+/// When it returns, the first products are running on the GPU.
 Result<std::unique_ptr<GpuLoad>> start_load(int device);
 
 }  // namespace nlaunch::probe

@@ -5,7 +5,7 @@
 
 namespace nlaunch::probe {
 
-/// What a CUDA call said. The error is taken out of the thread, where the next launch would find it.
+/// The result of a CUDA call. The error is cleared from the thread, where the next launch would find it.
 inline Result<void> cuda(const char* call, cudaError_t error) {
   if (error == cudaSuccess) return {};
   cudaGetLastError();

@@ -21,7 +21,7 @@ constexpr std::size_t kMany = 8;
 constexpr std::size_t kCopies = 3;
 constexpr int kPoisonOfCopies = 0xA5;
 
-/// A GPU with a stream and two buffers. All is freed with the process.
+/// A GPU with a stream and two buffers. Everything is freed with the process.
 struct Card {
   int device = 0;
   json about;
@@ -55,7 +55,7 @@ Result<void> prepare(Card& card) {
   return done;
 }
 
-/// Bytes/s: the median of several copies after a first one. The stream is of the current device.
+/// Bytes/s: the median of several copies after a first one. The stream belongs to the current device.
 template <class Copy>
 Result<double> bandwidth(cudaStream_t stream, std::uint64_t bytes, Copy copy) {
   Marks marks(kCopies);
@@ -78,7 +78,7 @@ Result<double> bandwidth(cudaStream_t stream, std::uint64_t bytes, Copy copy) {
   return middle > 0 ? static_cast<double>(bytes) / middle : 0;
 }
 
-/// Makes sure that what is found later has been copied.
+/// Makes sure that the data found later is the copied data.
 Result<void> poison(const Card& card, std::uint64_t bytes) {
   auto done = select(card);
   if (done)
@@ -87,7 +87,7 @@ Result<void> poison(const Card& card, std::uint64_t bytes) {
   return done;
 }
 
-/// How many elements of the card's buffer are not those of the GPU `owner`.
+/// How many elements of the card's buffer differ from those of the GPU `owner`.
 Result<std::uint64_t> wrong_in(const Card& card, std::uint64_t bytes, int owner) {
   auto done = select(card);
   if (done) done = cuda("clear kernel", clear_verdict(card.comparison, card.stream));
@@ -104,7 +104,7 @@ Result<std::uint64_t> wrong_in(const Card& card, std::uint64_t bytes, int owner)
   return seen.wrong;
 }
 
-/// Puts this thread, and with it the memory that it will pin, on these CPUs.
+/// Binds this thread, and with it the memory that it will pin, to these CPUs.
 void move_to(const std::vector<unsigned>& cpus) {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -159,7 +159,7 @@ Result<void> open_peer(const Card& card, const Card& other) {
   return done;
 }
 
-/// A GPU can have only so many peers at a time where no NVSwitch joins them.
+/// A GPU can have only a limited number of peers at a time without an NVSwitch.
 void close_peer(const Card& card, const Card& other) {
   if (select(card)) static_cast<void>(cuda("", cudaDeviceDisablePeerAccess(other.device)));
 }

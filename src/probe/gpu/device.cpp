@@ -59,7 +59,7 @@ class CudaRank : public GpuRank {
   [[nodiscard]] Result<void> library_there() const {
     if (nccl_) return {};
     return failure("probe.unavailable", "no libnccl: {}",
-                   library_.is_null() ? "none was asked for" : library_.value("error", "not loaded"));
+                   library_.is_null() ? "none was requested" : library_.value("error", "not loaded"));
   }
 
   json gpu_;
@@ -68,7 +68,8 @@ class CudaRank : public GpuRank {
   GpuBuffers buffers_;
 };
 
-/// Loading a libnccl and asking NVML take tens of milliseconds, the CUDA context a second: done meanwhile.
+/// Loading a libnccl and querying NVML take tens of milliseconds, the CUDA context a second: done in
+/// parallel.
 struct Meanwhile {
   std::optional<Result<NcclLibrary>> nccl;
   Result<NvmlFacts> nvml = NvmlFacts{};
@@ -93,7 +94,7 @@ void add_nvml(json& gpu, const Result<NvmlFacts>& nvml) {
     gpu["domain"] = known.domain;
   }
   if (!gpu.contains("nvml_uuid")) {
-    gpu["nvml_error"] = fmt::format("NVML knows no GPU at {}", bus_id);
+    gpu["nvml_error"] = fmt::format("NVML has no GPU at {}", bus_id);
   }
 }
 
@@ -117,7 +118,7 @@ Result<json> describe_gpu(int device, int visible) {
               {"visible", visible}};
 }
 
-/// Makes the context; the failure tells a machine without a driver from a GPU that does not work.
+/// Creates the context; the error tells a machine without a driver from a GPU that does not work.
 Result<json> take_gpu(int device) {
   int visible = 0;
   auto error = cudaGetDeviceCount(&visible);

@@ -6,21 +6,21 @@
 #include "probe/rank/pattern.h"
 
 namespace nlaunch::probe {
-/// nvcc would name an anonymous namespace after the path of the source; a release has the same bytes in every
-/// folder.
+/// nvcc would name an anonymous namespace after the path of the source; a release must have the same bytes in
+/// every directory.
 inline namespace gemm {
 
 using Element = __nv_bfloat16;
 
-// A block of eight warps makes a tile of 128 x 256, each warp 64 x 64 of it. Three stages of 32 columns of A
-// and B are under way in shared memory: 90 KiB, which every GPU since compute capability 8.0 has.
+// A block of eight warps computes a tile of 128 x 256, each warp 64 x 64 of it. Three stages of 32 columns of
+// A and B are in flight in shared memory: 90 KiB, which every GPU since compute capability 8.0 has.
 constexpr int kTileRows = 128;
 constexpr int kTileColumns = 256;
 constexpr int kTileDepth = 32;
 constexpr int kStages = 3;
 constexpr int kThreads = 256;
-/// Elements from one row of a stage to the next: eight rows begin in different banks, and fragments at
-/// multiples of 32 bytes, as load_matrix_sync wants them.
+/// Elements from one row of a stage to the next: eight rows start in different banks, and fragments at
+/// multiples of 32 bytes, as load_matrix_sync requires.
 constexpr int kStride = kTileDepth + 8;
 constexpr int kStageElements = (kTileRows + kTileColumns) * kStride;
 constexpr int kSharedBytes = kStages * kStageElements * static_cast<int>(sizeof(Element));

@@ -2,8 +2,8 @@
 #include "probe/rank/pattern.h"
 
 namespace nlaunch::probe {
-/// nvcc would name an anonymous namespace after the path of the source; a release has the same bytes in every
-/// folder.
+/// nvcc would name an anonymous namespace after the path of the source; a release must have the same bytes in
+/// every directory.
 inline namespace kernels {
 
 constexpr unsigned kThreads = 256;

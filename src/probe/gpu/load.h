@@ -5,12 +5,12 @@
 
 namespace nlaunch::probe {
 
-/// Keeps a GPU as busy as one that trains or generates: matrix products, one behind the other, on a stream of
-/// the lowest priority, from now until its end.
+/// Keeps a GPU as busy as one that trains or generates: back-to-back matrix products on a stream of the
+/// lowest priority, from now until its destruction.
 class GpuLoad {
  public:
   virtual ~GpuLoad() = default;
-  /// Stops, waits for the last product, and says whether there were products all the time.
+  /// Stops, waits for the last product, and returns whether there were products all the time.
   virtual Result<void> end() = 0;
 };
 

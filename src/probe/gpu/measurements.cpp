@@ -8,7 +8,7 @@ const Registered<Question> copies_question{{
     .order = 160,
     .name = "copies",
     .arguments = "[--devices LIST]",
-    .what = "how fast bytes move between the GPUs and the host, and whether they arrive",
+    .what = "copy bandwidth between the GPUs and the host, and whether the data arrives intact",
     .answer = measure_copies,
 }};
 
@@ -16,7 +16,7 @@ const Registered<Question> gemm_question{{
     .order = 170,
     .name = "gemm",
     .arguments = "[--devices LIST] [--seconds S]",
-    .what = "bf16 matrix products on all GPUs at once, compared bit by bit",
+    .what = "bf16 matrix products on all GPUs at the same time, compared bit by bit",
     .answer = measure_gemm,
 }};
 

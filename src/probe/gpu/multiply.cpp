@@ -17,16 +17,16 @@ using nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
 constexpr double kSeconds = 2;
-/// Products between two looks at the clock, and at most in all.
+/// Products between two clock checks, and the maximum in total.
 constexpr std::size_t kProductsInBatch = 64;
 constexpr std::size_t kMost = kProductsInBatch * 1024;
 
 struct Load {
   std::size_t repetitions = 0;
-  double seconds = 0;  ///< of the products alone
+  double seconds = 0;  ///< of the products only
 };
 
-/// One batch after another, with the hash of each product in a place of its own.
+/// One batch after another, with a separate slot for the hash of each product.
 Result<Load> work(Product& product, double seconds) {
   Marks marks(kProductsInBatch);
   Load load;
@@ -70,7 +70,7 @@ Result<json> judge(Product& product, const Load& load) {
   return out;
 }
 
-/// One GPU; all begin to work at the same time, which is when a power supply or a cooler shows its weakness.
+/// One GPU; all start at the same time, which is when a weak power supply or cooler shows.
 json multiply_on(int device, double seconds, std::barrier<>& together) {
   auto about = describe_device(device);
   Product product;

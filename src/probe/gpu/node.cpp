@@ -23,7 +23,7 @@ Result<int> take_devices(const std::string& list) {
   if (auto done = cuda("cudaGetDeviceCount", error); !done) return std::unexpected(done.error());
   const auto wanted = static_cast<int>(std::ranges::count(list, ',')) + 1;
   if (!list.empty() && count != wanted) {
-    return failure("probe.unavailable", "CUDA shows {} of the {} GPUs of CUDA_VISIBLE_DEVICES={}", count,
+    return failure("probe.unavailable", "CUDA shows {} of the {} GPUs in CUDA_VISIBLE_DEVICES={}", count,
                    wanted, list);
   }
   return count;

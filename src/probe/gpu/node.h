@@ -10,9 +10,9 @@
 
 namespace nlaunch::probe {
 
-/// All GPUs of a node in this one process, in the order of `list`, which is what CUDA_VISIBLE_DEVICES will be
-/// with CUDA_DEVICE_ORDER=PCI_BUS_ID; empty: as the environment has it. Call it before anything of CUDA. The
-/// failure has the id "probe.unavailable" where there is no driver or no GPU.
+/// All GPUs of a node in this one process, in the order of `list`, which becomes CUDA_VISIBLE_DEVICES with
+/// CUDA_DEVICE_ORDER=PCI_BUS_ID; empty: as in the environment. Call it before any CUDA function. The error
+/// has the id "probe.unavailable" if there is no driver or no GPU.
 Result<int> take_devices(const std::string& list);
 
 /// {"gpu": device, "bus_id", "name"}, as far as CUDA knows them.
@@ -29,7 +29,7 @@ class Marks {
   Result<void> create();
   Result<void> begin(std::size_t piece, cudaStream_t stream) { return record(2 * piece, stream); }
   Result<void> end(std::size_t piece, cudaStream_t stream) { return record(2 * piece + 1, stream); }
-  /// Once the stream has come that far.
+  /// Once the stream has reached that point.
   Result<double> seconds(std::size_t piece) const;
 
  private:
@@ -37,7 +37,7 @@ class Marks {
   std::vector<cudaEvent_t> events_;
 };
 
-/// The value after `name` among the arguments; empty: it is not there.
+/// The value after `name` among the arguments; empty: not given.
 std::string option_in(std::span<const std::string> arguments, std::string_view name);
 
 }  // namespace nlaunch::probe

@@ -92,7 +92,8 @@ Result<bool> Product::right(std::size_t row, std::size_t column) {
   double sum = 0;
   for (std::size_t i = 0; i < left.size(); ++i)
     sum += static_cast<double>(to_float(left[i])) * static_cast<double>(to_float(right[i]));
-  // Thousands of roundings to 32 bits of sums of about twenty; a missing product is larger by far.
+  // The rounding errors of thousands of additions to 32-bit sums of about twenty; a missing product is far
+  // larger.
   constexpr double kRounding = 0.05;
   return std::abs(sum - static_cast<double>(found)) < kRounding;
 }

@@ -7,8 +7,8 @@
 
 namespace nlaunch::probe {
 
-/// The matrices of one product on the GPU that is current in the calling thread, with a stream for it. Used
-/// from one thread at a time.
+/// The matrices of one product on the current GPU of the calling thread, with a stream for it. Used from one
+/// thread at a time.
 class Product {
  public:
   Product() = default;
@@ -16,17 +16,17 @@ class Product {
   Product(const Product&) = delete;
   Product& operator=(const Product&) = delete;
 
-  /// The failure has the id "probe.unavailable" where the GPU has no bf16.
+  /// The error has the id "probe.unavailable" if the GPU has no bf16.
   Result<void> prepare(int device, std::size_t hashes);
   /// One product, asynchronously.
   Result<void> multiply();
-  /// The hash of what is there then, to place `slot`, asynchronously.
+  /// The hash of the current result, to slot `slot`, asynchronously.
   Result<void> hash(std::size_t slot);
   /// Waits for all of them.
   Result<void> settle();
   /// The first `count` of them.
   Result<std::vector<unsigned long long>> hashes(std::size_t count);
-  /// Elements, of some, that are no sum of the inputs' products.
+  /// The number of sampled elements that are not a sum of the inputs' products.
   Result<unsigned> wrong_samples();
 
   [[nodiscard]] cudaStream_t stream() const { return stream_; }

@@ -30,7 +30,7 @@ ncclDataType_t nccl_type(DataType type) {
   return ncclUint32;
 }
 
-/// The id that rank 0 makes and tells the others.
+/// The id that rank 0 creates and sends to the others.
 Result<ncclUniqueId> exchange_id(const NcclLibrary& nccl, const JoinRequest& request) {
   ncclUniqueId id{};
   if (request.rank == 0) {
@@ -41,7 +41,7 @@ Result<ncclUniqueId> exchange_id(const NcclLibrary& nccl, const JoinRequest& req
     return id;
   }
   const auto bytes = request.take("id");
-  if (!bytes) return failure("probe.input", "standard input ended before the communicator's id came");
+  if (!bytes) return failure("probe.input", "standard input closed before the communicator id arrived");
   std::memcpy(id.internal, bytes->data(), std::min(bytes->size(), sizeof(id.internal)));
   return id;
 }
@@ -73,7 +73,7 @@ class NcclCommunicator : public Communicator {
   JoinRequest request_;
 };
 
-/// A communicator that the environment made non-blocking (NCCL_COMM_BLOCKING=0) says "in progress".
+/// A communicator that the environment made non-blocking (NCCL_COMM_BLOCKING=0) returns "in progress".
 Result<void> NcclCommunicator::settle(const char* call, ncclResult_t result) {
   while (result == ncclInProgress) {
     if (const auto asked = nccl_.comm_get_async_error(comm_, &result); asked != ncclSuccess) result = asked;
@@ -83,7 +83,7 @@ Result<void> NcclCommunicator::settle(const char* call, ncclResult_t result) {
   return failure("probe.nccl", "{}", nccl_.describe(call, result));
 }
 
-/// All ranks at once: to the next, from the one before.
+/// All ranks at the same time: to the next, from the previous.
 Result<void> NcclCommunicator::exchange(std::uint64_t count, ncclDataType_t type) {
   if (nccl_.send == nullptr || nccl_.recv == nullptr) {
     return failure("probe.unavailable", "this libnccl has no ncclSend");
@@ -132,7 +132,7 @@ Result<void> NcclCommunicator::launch_step(const std::vector<Operation>& step) {
   return {};
 }
 
-/// Waits for the stream, and gives up when NCCL reports an error, as it does when another rank is gone.
+/// Waits for the stream, and gives up if NCCL reports an error, as it does if another rank has exited.
 Result<void> NcclCommunicator::wait() {
   for (;;) {
     const auto state = cudaStreamQuery(buffers_.stream);
@@ -182,7 +182,7 @@ Result<Comparison> NcclCommunicator::compare(Collective op, std::uint64_t elemen
   return judge(stretches, seen.wrong, seen.first_wrong, found, ranks);
 }
 
-/// Seconds of one operation, from two after a first one that pays for the connections.
+/// Seconds of one operation, from two after a first one that sets up the connections.
 Result<double> NcclCommunicator::rough(Operation operation) {
   operation.count = 1;
   auto done = launch(operation);
@@ -195,7 +195,7 @@ Result<double> NcclCommunicator::rough(Operation operation) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / 2;
 }
 
-/// How many operations a batch has, as rank 0 sees it: all ranks must launch the same.
+/// How many operations a batch has, decided by rank 0: all ranks must launch the same number.
 Result<unsigned> NcclCommunicator::agree(double seconds) {
   constexpr double kBatch = 0.010;  // seconds
   constexpr double kLeast = 1;
@@ -210,7 +210,7 @@ Result<unsigned> NcclCommunicator::agree(double seconds) {
   return value;
 }
 
-/// All steps are launched without a pause: the GPU is never waited for in between.
+/// All steps are launched without a pause: no wait for the GPU in between.
 Result<std::vector<double>> NcclCommunicator::timed(const std::vector<Operation>& warm_up,
                                                     const std::vector<Operation>& step, unsigned steps) {
   std::vector<cudaEvent_t> marks(steps + 1);

@@ -21,11 +21,11 @@ struct GpuBuffers {
   Result<void> reserve(std::uint64_t largest);
 };
 
-/// A communicator as the jobs make theirs: ncclCommInitRank with the id that rank 0 tells the others. Blocks
-/// as long as ranks are missing: run it under a watchdog.
+/// A communicator created as jobs create theirs: ncclCommInitRank with the id from rank 0. Blocks while ranks
+/// are missing: run it under a watchdog.
 Result<ncclComm_t> init_nccl(const NcclLibrary& nccl, const JoinRequest& request);
 
-/// Joins over NCCL. `nccl` and `buffers` outlive the communicator.
+/// Joins over NCCL. `nccl` and `buffers` must outlive the communicator.
 Result<std::unique_ptr<Communicator>> join_nccl(const NcclLibrary& nccl, GpuBuffers& buffers,
                                                 const JoinRequest& request);
 

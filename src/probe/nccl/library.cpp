@@ -26,7 +26,7 @@ Result<NcclLibrary> NcclLibrary::open(const std::string& path) {
       nccl.comm_get_async_error == nullptr || nccl.all_reduce == nullptr || nccl.broadcast == nullptr ||
       nccl.all_gather == nullptr || nccl.reduce_scatter == nullptr || nccl.group_start == nullptr ||
       nccl.group_end == nullptr || nccl.get_error_string == nullptr) {
-    return failure("probe.library", "{} is no NCCL: functions of NCCL 2.4 are missing", opened->path());
+    return failure("probe.library", "{} is not NCCL: functions of NCCL 2.4 are missing", opened->path());
   }
   return nccl;
 }

@@ -9,8 +9,7 @@
 
 namespace nlaunch::probe {
 
-/// The functions of one libnccl, found at run time. Only what has been in its interface since 2.4 is
-/// required.
+/// The functions of one libnccl, found at run time. Only those that exist since 2.4 are required.
 struct NcclLibrary {
   DynamicLibrary library;
   decltype(&ncclGetUniqueId) get_unique_id;
@@ -26,10 +25,10 @@ struct NcclLibrary {
   decltype(&ncclSend) send;                    ///< null before 2.7
   decltype(&ncclRecv) recv;                    ///< null before 2.7
   decltype(&ncclGetLastError) get_last_error;  ///< null before 2.13
-  void (*reset_debug)();                       ///< null where the debug settings are read once a process
+  void (*reset_debug)();                       ///< null if the debug settings are read only once per process
 
   static Result<NcclLibrary> open(const std::string& path);
-  /// NCCL's description of its last error; empty where there is none.
+  /// NCCL's description of its last error; empty if there is none.
   [[nodiscard]] std::string last_error() const;
   /// "ncclAllReduce: unhandled system error: Connection refused"
   [[nodiscard]] std::string describe(const char* call, ncclResult_t error) const;

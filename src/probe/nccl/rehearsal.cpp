@@ -34,7 +34,7 @@ class NcclRehearsal : public Rehearsal {
     return done;
   }
 
-  /// NCCL connects at the first use of an algorithm, and then every rank is waited for on the host.
+  /// NCCL connects at the first use of an algorithm, which waits for every rank on the host.
   Result<void> prepare() override {
     for (unsigned i = 0; i < comms_.size(); ++i) {
       auto done = launch(DrillLaunch{i, 0, 0});
@@ -105,7 +105,7 @@ class NcclRehearsal : public Rehearsal {
     return {};
   }
 
-  /// A capture that has begun is ended, whatever became of it.
+  /// A capture that has started is always ended, even on failure.
   Result<void> launch_captured(const std::vector<DrillLaunch>& launches) {
     auto done = cuda("cudaStreamBeginCapture",
                      cudaStreamBeginCapture(buffers_.stream, cudaStreamCaptureModeThreadLocal));

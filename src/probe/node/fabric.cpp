@@ -20,8 +20,8 @@ using nlohmann::json;
 
 #if __has_include(<rdma/fabric.h>)
 
-/// What is called of it. The structures only grow at their end from 1.7 on, and a library hands out those of
-/// its own version, so those of an older header can be read.
+/// The functions that are called. Since 1.7 the structures only grow at their end, and a library returns
+/// those of its own version, so those of an older header can be read.
 struct Calls {
   int (*getinfo)(std::uint32_t, const char*, const char*, std::uint64_t, const fi_info*, fi_info**);
   void (*freeinfo)(fi_info*);
@@ -42,13 +42,13 @@ struct Calls {
 };
 using Info = std::unique_ptr<fi_info, void (*)(fi_info*)>;
 
-/// Everything that the provider has, whatever it asks of its user, as fi_info -p does.
+/// Everything that the provider has, whatever it requires of its user, as fi_info -p does.
 Info hints_for(const Calls& calls, const std::string& provider) {
   Info hints(calls.dupinfo(nullptr), calls.freeinfo);
   if (!hints) return hints;
   constexpr std::uint64_t kAnything = ~std::uint64_t{0};
   hints->mode = hints->domain_attr->mode = kAnything;
-  hints->domain_attr->mr_mode = ~3;  // but for FI_MR_BASIC and FI_MR_SCALABLE, which are of old
+  hints->domain_attr->mr_mode = ~3;  // except FI_MR_BASIC and FI_MR_SCALABLE, which are legacy
   hints->fabric_attr->prov_name = ::strdup(provider.c_str());
   return hints;
 }
@@ -61,16 +61,15 @@ std::string text_or_empty(const char* text) {
   return text == nullptr ? "" : text;
 }
 
-/// "mlx5_0", of which there are domains "mlx5_0", "mlx5_0-xrc" and "mlx5_0-dgram". Without a NIC the domain
-/// itself.
+/// "mlx5_0", which has domains "mlx5_0", "mlx5_0-xrc" and "mlx5_0-dgram". Without a NIC the domain itself.
 std::string device_of(const fi_info* info) {
   const auto* nic = info->nic;
   const bool named = nic != nullptr && nic->device_attr != nullptr && nic->device_attr->name != nullptr;
   return text_or_empty(named ? nic->device_attr->name : info->domain_attr->name);
 }
 
-/// Opens it, and closes it again: that takes a right to the NIC (of Slingshot, a service), which a list does
-/// not.
+/// Opens it and closes it again: this needs permission for the NIC (on Slingshot, a service), which a list
+/// does not.
 int open_domain(const Calls& calls, fi_info* info) {
   fid_fabric* fabric = nullptr;
   if (const int error = calls.fabric(info->fabric_attr, &fabric, nullptr); error != 0) return error;
@@ -103,7 +102,7 @@ void ask_provider(const DynamicLibrary& library, const std::string& provider, js
   out["domains"] = json::array();
   const auto hints = calls.complete() ? hints_for(calls, provider) : Info(nullptr, calls.freeinfo);
   if (!hints) {
-    out["provider_error"] = library.path() + " is no libfabric that can be asked";
+    out["provider_error"] = library.path() + " is not a libfabric that can be queried";
     return;
   }
   fi_info* found = nullptr;
@@ -127,15 +126,14 @@ void ask_provider(const DynamicLibrary&, const std::string& provider, json& out)
 
 #endif
 
-/// `fabric [PROVIDER]`: the libfabric that the loader takes in this environment, and what it offers of a
-/// provider
-/// ("cxi", "efa", "verbs", "tcp"):
+/// `fabric [PROVIDER]`: the libfabric that the loader loads in this environment, and what it offers for a
+/// provider ("cxi", "efa", "verbs", "tcp"):
 ///   event "fabric"; version ("1.17"), path, or error;
-///   with a provider: provider, domains [{name (of its NIC, where it has one), fabric, provider
-///   ("tcp;ofi_rxm"), opened, and of its NIC, where libfabric knows one: link ("up", "down", "unknown"),
-///   gbits}], and provider_error where it offers none. `opened` is false, with `error`, where the domain
-///   could not be opened: a provider then has refused this job.
-/// Apart from the facts of the machine: one that brings CUDA along takes 0.2 s to load.
+///   with a provider: provider, domains [{name (of its NIC, if it has one), fabric, provider
+///   ("tcp;ofi_rxm"), opened, and of its NIC, if libfabric knows one: link ("up", "down", "unknown"),
+///   gbits}], and provider_error if it offers none. `opened` is false, with `error`, if the domain
+///   could not be opened: the provider then has refused this job.
+/// Separate from the facts of the machine: a libfabric that loads CUDA takes 0.2 s to load.
 json examine_fabric(Arguments arguments) {
   const auto provider = arguments.empty() ? std::string() : arguments[0];
   json out{{"event", "fabric"}};
@@ -158,7 +156,7 @@ const Registered<Question> fabric_question{{
     .order = 90,
     .name = "fabric",
     .arguments = "[PROVIDER]",
-    .what = "the libfabric that the loader takes in this environment, and what it offers",
+    .what = "the libfabric that the loader loads in this environment, and what it offers",
     .answer = examine_fabric,
 }};
 

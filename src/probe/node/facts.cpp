@@ -38,7 +38,7 @@ std::string boot_id() {
 
 json limit(int resource) {
   rlimit value{};
-  // glibc's prototype wants its own enumeration under C++.
+  // glibc's prototype requires its own enumeration under C++.
   if (::getrlimit(static_cast<__rlimit_resource_t>(resource), &value) != 0) return nullptr;
   return value.rlim_cur == RLIM_INFINITY ? json(nullptr) : json(value.rlim_cur);
 }
@@ -48,8 +48,8 @@ bool opens_userfaultfd(unsigned long flags) {
   return bool(fd);
 }
 
-/// What this user may have: without a right (CAP_SYS_PTRACE, or vm.unprivileged_userfaultfd=1) only faults of
-/// user mode can be handled, and that only since Linux 5.11.
+/// What this user is permitted: without a privilege (CAP_SYS_PTRACE, or vm.unprivileged_userfaultfd=1) only
+/// user mode faults can be handled, and only since Linux 5.11.
 const char* userfaultfd() {
   constexpr unsigned long kUserModeOnly = 1;  // UFFD_USER_MODE_ONLY
   return opens_userfaultfd(0) ? "all" : opens_userfaultfd(kUserModeOnly) ? "user mode" : "none";
@@ -69,8 +69,8 @@ json limits() {
   return out;
 }
 
-/// NVML can hang where a GPU is sick, and all else is known of the machine. Without persistence mode it wakes
-/// one GPU after the other, which takes a second each.
+/// NVML can hang if a GPU is faulty, and everything else about the machine is known. Without persistence mode
+/// it wakes one GPU after the other, which takes a second each.
 Result<NvmlFacts> ask_nvml_in_time() {
   constexpr std::chrono::seconds kLimit{15};
   auto answer = std::make_shared<std::promise<Result<NvmlFacts>>>();
@@ -117,13 +117,13 @@ HostIdentity host_identity() {
 
 namespace {
 
-/// `facts`: what can be known of this machine without a CUDA context, as one object:
+/// `facts`: everything about this machine that needs no CUDA context, as one object:
 ///   event "facts"; hostname, boot_id, host_id, host_id_source, arch, kernel;
 ///   driver, cuda_driver ("13.0"), gpus [{index, bus_id, uuid, name, memory_total, memory_used}],
-///   gpu_errors [text], nvml_error (text, where NVML could not be asked; gpus is then empty), no_driver
+///   gpu_errors [text], nvml_error (text, if NVML could not be queried; gpus is then empty), no_driver
 ///   (bool, with nvml_error: because there is no driver here, and not because it fails); limits {memlock,
 ///   nofile, nproc, core (null: unlimited), shm_size, shm_free (bytes), userfaultfd ("all", "user mode",
-///   "none": what this user may open)}.
+///   "none": what this user can open)}.
 json machine_facts(Arguments /*arguments*/) {
   const auto identity = host_identity();
   utsname kernel{};
@@ -143,11 +143,11 @@ json machine_facts(Arguments /*arguments*/) {
 const Registered<Question> facts_question{{
     .order = 10,
     .name = "facts",
-    .what = "this machine: host, GPUs (by NVML), limits",
+    .what = "this machine: host, GPUs (from NVML), limits",
     .answer = machine_facts,
 }};
 
-/// `version`: what was built in; null for what was not.
+/// `version`: the features that were built in; null for those that were not.
 ///   {"event":"version","nlaunch":"0.1.0","cuda":"13.0","nccl_header":"2.28.9","gloo":"0.5.0","libfabric":"1.17"}
 json built_in(Arguments /*arguments*/) {
   return {{"event", "version"},
@@ -161,7 +161,7 @@ json built_in(Arguments /*arguments*/) {
 const Registered<Question> version_question{{
     .order = 180,
     .name = "version",
-    .what = "what was built in",
+    .what = "which features were built in",
     .answer = built_in,
 }};
 

@@ -4,7 +4,7 @@
 
 namespace nlaunch::probe {
 
-/// Who this host is to NCCL, which takes two ranks for neighbours when this text is equal.
+/// The identity of this host for NCCL, which treats two ranks as local to each other if this text is equal.
 struct HostIdentity {
   std::string id;
   std::string source;  ///< "NCCL_HOSTID", or "hostname and boot id"

@@ -22,7 +22,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Those that concern GPUs; a machine that is very sick says the same thing a hundred times a second.
+/// The lines about GPUs; a very faulty machine prints the same line a hundred times a second.
 class Lines {
  public:
   void add(double age, std::string text) {
@@ -37,8 +37,8 @@ class Lines {
   std::deque<json> lines_;
 };
 
-/// The clock of the kernel's log. It stands still while the machine sleeps, which none with GPUs of this kind
-/// does.
+/// The clock of the kernel's log. It stops while the machine is suspended, which machines with such GPUs
+/// never are.
 double uptime() {
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
@@ -71,7 +71,8 @@ void add_journal_line(std::string_view line, double now, Lines& lines) {
   lines.add(now - written, std::string(line.substr(from + kKernel.size())));
 }
 
-/// Whether it could be asked: who has no right to the journal gets nothing of it, with code 0 or 1.
+/// Whether it could be queried: a user without permission for the journal gets nothing from it, with code 0
+/// or 1.
 bool read_journal(Lines& lines) {
   sys::SpawnRequest request;
   request.argv = {"journalctl",          "--dmesg",     "--boot", "--no-pager", "--quiet",
@@ -112,9 +113,9 @@ std::optional<KernelLine> parse_kmsg(std::string_view record) {
 
 namespace {
 
-/// `kernel-log`: the kernel's lines since boot that tell of GPUs or of tasks that hang:
+/// `kernel-log`: the kernel's lines since boot about GPUs or hung tasks:
 ///   event "kernel-log"; source ("/dev/kmsg", "journalctl"), lines [{age (seconds), text}], oldest first, the
-///   last 500 of them; or denied (text): what kept this user from reading it; or error (text).
+///   last 500 of them; or denied (text): why this user cannot read it; or error (text).
 json read_kernel_log(Arguments /*arguments*/) {
   json out{{"event", "kernel-log"}};
   Lines lines;
@@ -135,7 +136,7 @@ json read_kernel_log(Arguments /*arguments*/) {
 const Registered<Question> kernel_log_question{{
     .order = 70,
     .name = "kernel-log",
-    .what = "lines of the kernel log that tell of GPUs",
+    .what = "kernel log lines about GPUs",
     .answer = read_kernel_log,
 }};
 

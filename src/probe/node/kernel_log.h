@@ -6,15 +6,15 @@
 
 namespace nlaunch::probe {
 
-/// A record of /dev/kmsg (Documentation/ABI/testing/dev-kmsg) as the kernel itself wrote it.
+/// A record of /dev/kmsg (Documentation/ABI/testing/dev-kmsg) that the kernel itself wrote.
 struct KernelLine {
   double seconds = 0;  ///< since boot
   std::string text;
 };
-/// Nothing for a line that came from a program, and for what is no record.
+/// Nothing for a line from a program, and for anything that is not a record.
 std::optional<KernelLine> parse_kmsg(std::string_view record);
 
-/// Whether it tells of a GPU, an NVSwitch, or a task that hangs.
+/// Whether it is about a GPU, an NVSwitch, or a hung task.
 bool concerns_gpus(std::string_view line);
 
 }  // namespace nlaunch::probe

@@ -24,7 +24,7 @@ using nlohmann::json;
 
 /// `nics [ROOT]`: the network adapters below ROOT ("/"), from sysfs, without libfabric:
 ///   event "nics"; nics [{name, kind ("cxi", "ib", "roce", "efa"), driver, interface, state, up, gbits,
-///   device, device_error (text, where this user cannot open the device)}], idle [{bus_id, kind, id}]: cards
+///   device, device_error (text, if this user cannot open the device)}], idle [{bus_id, kind, id}]: cards
 ///   of those kinds without a driver.
 json examine_nics(Arguments arguments) {
   const std::filesystem::path root = arguments.empty() ? "/" : arguments[0];
@@ -44,7 +44,7 @@ const Registered<Question> nics_question{{
     .order = 100,
     .name = "nics",
     .arguments = "[ROOT]",
-    .what = "the network adapters that the kernel shows (below ROOT)",
+    .what = "the network adapters that the kernel lists (below ROOT)",
     .answer = examine_nics,
 }};
 
@@ -90,10 +90,10 @@ json resolve(const std::string& name) {
   return out;
 }
 
-/// `names NAME...`: what names (and this host's own, the first one) mean here, by getaddrinfo, which may
-/// hang:
-///   event "names"; names [{name, addresses [IPv4], error (text, where there are none), interface (by which a
-///   packet to the first address would leave; of an own address the interface that has it), own (true: of
+/// `names NAME...`: what names (and this host's own, the first one) resolve to here, by getaddrinfo, which
+/// can hang:
+///   event "names"; names [{name, addresses [IPv4], error (text, if there are none), interface (by which a
+///   packet to the first address would leave; for an own address the interface that has it), own (true: of
 ///   this host's name)}].
 json resolve_names(Arguments names) {
   std::array<char, 256> host{};
@@ -108,7 +108,7 @@ const Registered<Question> names_question{{
     .order = 110,
     .name = "names",
     .arguments = "NAME...",
-    .what = "what these names, and this host's own, mean here",
+    .what = "what these names, and this host's own name, resolve to here",
     .answer = resolve_names,
 }};
 

@@ -34,9 +34,9 @@ std::string name_of_system() {
   return "";
 }
 
-/// `container FILE...`: what a program finds where this one runs.
+/// `container FILE...`: what a program finds in the container of this process:
 ///   event "container"; os ("Debian GNU/Linux 12 (bookworm)", from /etc/os-release), glibc ("2.36"), gpus
-///   (true: the driver's device files are there), unreadable (of the files: path → why).
+///   (true: the driver's device files exist), unreadable (of the files: path → why).
 nlohmann::json examine_container(Arguments files) {
   nlohmann::json out{{"event", "container"},
                      {"os", name_of_system()},
@@ -53,22 +53,22 @@ const Registered<Question> container_question{{
     .order = 140,
     .name = "container",
     .arguments = "[FILE...]",
-    .what = "the system and the glibc here, and which of the files cannot be read",
+    .what = "the system and its glibc here, and which of the files cannot be read",
     .answer = examine_container,
 }};
 
 using nlohmann::json;
 using namespace std::chrono_literals;
 
-/// Less than whoever asks waits (src/preflight/checks/python.cpp): what a shim has started is ended from
+/// Less than the caller's timeout (src/preflight/checks/python.cpp): what a shim has started is killed from
 /// here.
 constexpr Duration kToStart = 18s;
 constexpr Duration kToImport = 85s;
 
-/// In front of what is meant for us: a sitecustomize may print, too.
+/// Marks our own output: a sitecustomize may print, too.
 constexpr std::string_view kMark = "nlaunch-interpreter: ";
 
-/// What is looked at stands before anything is imported that was not there, but for the standard library.
+/// The data is taken before anything is imported that was not loaded, except the standard library.
 constexpr const char* kLook = R"(
 import sys
 names = ('torch', 'cupy', 'jaxlib', 'pycuda', 'numba.cuda', 'tensorflow', 'vllm')
@@ -112,7 +112,7 @@ files = [getattr(sys.modules.get(name), '__file__', None) for name in ('sitecust
 said['by'] = [file for file in files if file and os.path.dirname(file) != os.path.dirname(os.__file__)]
 )";
 
-/// The same start once more, under the eyes of an audit hook: run with -S, it calls site itself.
+/// The same start once more, observed by an audit hook: run with -S, it calls site itself.
 constexpr const char* kTrace = R"(
 import sys
 by = []
@@ -161,7 +161,7 @@ struct PythonRun {
   Duration deadline = kToStart;
 };
 
-/// What the code has said, or `error`.
+/// What the code printed, or `error`.
 json run_python(const PythonRun& what) {
   sys::SpawnRequest request;
   request.argv = {what.python};
@@ -184,22 +184,21 @@ json run_python(const PythonRun& what) {
     said["seconds"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     return said;
   }
-  const auto words = text::split(text::trim(done->err), '\n');  // Python's last line says what it was
+  const auto words = text::split(text::trim(done->err), '\n');  // Python's last line is the error
   return {{"ended", true},
           {"error", fmt::format("{} {}{}", what.python, done->status.str(),
                                 words.back().empty() ? "" : ": " + text::printable(words.back()))}};
 }
 
 /// `interpreter PYTHON WORKDIR`: that Python as it starts in this environment, with its sitecustomize and
-/// .pth files, and its packages by the names of their metadata folders, torch not imported:
-///   event "interpreter"; python (asked for), executable, version ("3.11.7"), seconds (until it had started);
+/// .pth files, and its packages by the names of their metadata directories, torch not imported:
+///   event "interpreter"; python (as requested), executable, version ("3.11.7"), seconds (until it started);
 ///   packages {"torch": "2.9.0+cu130", "nvidia-nccl-cu12": ...} (torch, vllm, NIXL, and NCCL's wheels),
-///   torch_cuda
-///   ("13.0", of torch/version.py; empty: built without, or no torch);
-///   imported [module]: of those that may use CUDA, what the start has imported; libcuda (path, where it is
-///   mapped), devices [path]: /dev/nvidia* that are open; by ["FILE:LINE", or of a .pth file "FILE (its
-///   line)"]: what did the first of that; error: why it could not be asked; ended (true): it did start, and
-///   ended without a word.
+///   torch_cuda ("13.0", from torch/version.py; empty: built without, or no torch);
+///   imported [module]: the modules that can use CUDA and that the start imported; libcuda (path, if it is
+///   mapped), devices [path]: /dev/nvidia* that are open; by ["FILE:LINE", or for a .pth file "FILE (its
+///   line)"]: what did the first of that; error: why it could not be queried; ended (true): it started, and
+///   exited without output.
 json examine_interpreter(Arguments arguments) {
   const auto& python = arguments[0];
   const auto& workdir = arguments[1];
@@ -226,8 +225,8 @@ const Registered<Question> interpreter_question{{
 }};
 
 /// `torch PYTHON WORKDIR PRELOAD`: imports torch there, PRELOAD in LD_PRELOAD:
-///   event "torch"; version, cuda ("13.0"; empty: built without), nccl ("2.28.9": what torch has loaded;
-///   empty: built without), seconds, or error.
+///   event "torch"; version, cuda ("13.0"; empty: built without), nccl ("2.28.9": the one that torch has
+///   loaded; empty: built without), seconds, or error.
 json import_torch(Arguments arguments) {
   const auto& python = arguments[0];
   auto env = sys::own_environment();

@@ -24,8 +24,8 @@ namespace {
 using nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
-/// 0, or the errno of what could not be done. The file has no name while it is written: nothing stays behind
-/// when this process is killed.
+/// 0, or the errno of the step that failed. The file has no name while it is written: nothing is left if this
+/// process is killed.
 int write_there(const std::string& path) {
   auto name = path + "/.nlaunch.XXXXXX";
   const sys::UniqueFd file(::mkostemp(name.data(), O_CLOEXEC));
@@ -40,10 +40,10 @@ bool is_about_rights(int error) {
   return error == EACCES || error == EPERM || error == EROFS;
 }
 
-/// `folder PATH`: writes 4 KiB into a nameless file there, to the disk. A file system that is gone can hang
-/// this process for good.
+/// `folder PATH`: writes 4 KiB into a nameless file there, to the disk. A file system that is down can hang
+/// this process forever.
 ///   event "folder"; path, free (bytes for this user), seconds (for the write), error (why it cannot be
-///   used), read_only (true: it is there, and this user cannot write to it; `error` says why).
+///   used), read_only (true: it exists, and this user cannot write to it; `error` says why).
 json try_folder(Arguments arguments) {
   const auto& path = arguments[0];
   json out{{"event", "folder"}, {"path", path}};
@@ -66,7 +66,7 @@ const Registered<Question> folder_question{{
     .order = 150,
     .name = "folder",
     .arguments = "PATH",
-    .what = "free space of a folder, and a small file written there",
+    .what = "free space of a directory, and a small file written there",
     .at_least = 1,
     .answer = try_folder,
 }};
@@ -96,13 +96,13 @@ std::vector<SharedFile> find_files(const std::string& folder) {
   return files;
 }
 
-/// What the processes of this machine have mapped, as far as this user may look.
+/// What the processes of this machine have mapped, as far as this user can see.
 class Maps {
  public:
   Maps() {
     sys::for_each_process([this](const sys::ProcessInfo& process) {
       const auto files = sys::mapped_files(process.pid);
-      const auto owner = files ? std::nullopt : sys::owner(process.pid);  // nobody once it has ended
+      const auto owner = files ? std::nullopt : sys::owner(process.pid);  // empty once it has exited
       if (owner) closed_.insert(*owner);
       if (!files) return;
       for (const auto& file : *files) inodes_.insert(file.inode);
@@ -114,13 +114,13 @@ class Maps {
 
  private:
   std::set<std::uint64_t> inodes_;
-  std::set<uid_t> closed_;  ///< users with a process that cannot be looked into
+  std::set<uid_t> closed_;  ///< users with a process that cannot be inspected
 };
 
-/// `shared-memory`: what NCCL, PyTorch and PSM have in a folder of shared memory:
+/// `shared-memory`: the files of NCCL, PyTorch and PSM in a directory of shared memory:
 ///   event "shared-memory"; folder; files [{name, bytes, age (seconds), user, mine (bool: of this user),
-///   used}], by name. `used`: true where a process maps it or may (its owner has a process that cannot be
-///   looked into), false where none does, null where that cannot be seen from here (a container, hidden
+///   used}], by name. `used`: true if a process maps it or may (its owner has a process that cannot be
+///   inspected), false if none does, null if that cannot be seen from here (a container, hidden
 ///   processes).
 json examine_shared_memory(Arguments arguments) {
   const auto folder = arguments.empty() ? std::string("/dev/shm") : arguments[0];
@@ -145,7 +145,7 @@ const Registered<Question> shared_memory_question{{
     .order = 80,
     .name = "shared-memory",
     .arguments = "[FOLDER]",
-    .what = "what communication libraries have in /dev/shm",
+    .what = "files of communication libraries in /dev/shm",
     .answer = examine_shared_memory,
 }};
 

@@ -90,17 +90,17 @@ json examine(const nvml::Session& nvml, Device device) {
   return gpu;
 }
 
-/// `gpu-health`: what NVML says of the state of the GPUs, without a CUDA context, in one NVML session:
-///   event "gpu-health"; error (text, where NVML could not be asked, and then nothing else), or
+/// `gpu-health`: the state of the GPUs according to NVML, without a CUDA context, in one NVML session:
+///   event "gpu-health"; error (text, if NVML could not be queried, and then nothing else), or
 ///   driver ("580.95.05"), cuda_driver ("13.0"), cuda_runtime (the probe's own, "" without CUDA),
-///   refused [{index, code (nvmlReturn_t), error}]: GPUs that NVML counts and does not hand out,
+///   refused [{index, code (nvmlReturn_t), error}]: GPUs that NVML counts but gives no handle for,
 ///   gpus [{index, bus_id, uuid, name,
 ///     uncorrected_ecc (volatile: since the driver was loaded), sram_threshold (bool: exceeded),
 ///     remap {pending, failed, uncorrected (rows)}, retired_pages_pending, recovery_action (nvml.h's number),
 ///     clocks_event_reasons (mask), mig {current, pending}, compute_mode (nvml.h's number), persistence,
 ///     pcie {width, max_width, generation, max_generation},
 ///     links, fabric, c2c (nvml_links.h), memory, processes (nvml_processes.h)}], in order of bus ids.
-/// What this NVML, this GPU or this user's rights do not give is absent.
+/// What this NVML, this GPU or this user's permissions do not provide is absent.
 json examine_gpu_health(Arguments /*arguments*/) {
   json out{{"event", "gpu-health"}};
   const auto session = nvml::Session::open();
@@ -126,7 +126,7 @@ json examine_gpu_health(Arguments /*arguments*/) {
 const Registered<Question> gpu_health_question{{
     .order = 50,
     .name = "gpu-health",
-    .what = "the state of the GPUs and who uses them, by NVML",
+    .what = "the state of the GPUs and the processes that use them, from NVML",
     .answer = examine_gpu_health,
 }};
 

@@ -12,7 +12,7 @@ namespace {
 using nlohmann::json;
 using nvml::Device;
 
-// Of nvml.h: NVML_FI_DEV_NVLINK_ERROR_DL_* up to Hopper, NVML_FI_DEV_NVLINK_COUNT_* from Blackwell on.
+// From nvml.h: NVML_FI_DEV_NVLINK_ERROR_DL_* up to Hopper, NVML_FI_DEV_NVLINK_COUNT_* from Blackwell on.
 constexpr unsigned kReplay = 161;
 constexpr unsigned kRecovery = 162;
 constexpr unsigned kCrc = 163;
@@ -35,7 +35,7 @@ constexpr unsigned kFabricV3 = 0x3000028;
 constexpr unsigned kFabricV2 = 0x2000024;
 
 std::vector<json> states(const nvml::Session& nvml, Device device) {
-  constexpr unsigned kEnough = 72;  // NVML_NVLINK_MAX_LINKS is 18 in CUDA 12.9; the call tells where they end
+  constexpr unsigned kEnough = 72;  // NVML_NVLINK_MAX_LINKS is 18 in CUDA 12.9; the call reports the end
   std::vector<json> links;
   for (unsigned link = 0; link < kEnough; ++link) {
     unsigned active = 0;
@@ -69,7 +69,7 @@ bool add_counters(std::vector<json>& links, const nvml::Session& nvml, Device de
   return any;
 }
 
-/// Nothing where this driver or GPU knows no fabric.
+/// Nothing if this driver or GPU has no fabric.
 std::optional<FabricInfo> fabric_of(const nvml::Session& nvml, Device device) {
   FabricInfo info{};
   for (const auto version : {kFabricV3, kFabricV2}) {
@@ -91,7 +91,7 @@ void add_fabric(json& gpu, const nvml::Session& nvml, Device device) {
 }
 
 void add_c2c(json& gpu, const nvml::Session& nvml, Device device) {
-  constexpr std::uint64_t kEnough = 64;  // of a number that the driver gives
+  constexpr std::uint64_t kEnough = 64;  // of a number that the driver returns
   std::vector<nvml::Field> count{{kC2cLinks}};
   nvml::read_fields(nvml, device, count);
   const auto links = std::min(count[0].value.value_or(0), kEnough);
@@ -114,7 +114,7 @@ std::string nvlink_domain(const nvml::Session& nvml, Device device) {
   if (std::ranges::all_of(info->cluster, [](unsigned char byte) { return byte == 0; })) return "";
   std::string uuid;
   for (const auto byte : info->cluster) {
-    constexpr std::size_t kDashes[] = {8, 13, 18, 23};  // as people write a UUID
+    constexpr std::size_t kDashes[] = {8, 13, 18, 23};  // in the usual format of a UUID
     if (std::ranges::find(kDashes, uuid.size()) != std::end(kDashes)) uuid += '-';
     uuid += fmt::format("{:02x}", byte);
   }

@@ -6,11 +6,11 @@
 
 namespace nlaunch::probe {
 
-/// The NVLink domain that a GPU shares with those of other nodes, "CLUSTER-UUID.CLIQUE"; empty where its
-/// fabric is the node's own, or not up.
+/// The NVLink domain that a GPU shares with those of other nodes, "CLUSTER-UUID.CLIQUE"; empty if its fabric
+/// is local to the node, or not up.
 std::string nvlink_domain(const nvml::Session& nvml, nvml::Device device);
 
-/// Adds what is known of how a GPU is joined to others:
+/// Adds what is known about the links of a GPU to others:
 ///   links [{link, active, crc, replay, recovery (counts since the driver was loaded)}]: NVLinks that the GPU
 ///   has; fabric {state, status, status_text, health_mask, summary} (nvml.h's numbers): its registration with
 ///   the NVSwitch fabric; c2c [{link, active}]: the links to the CPU of a Grace machine.

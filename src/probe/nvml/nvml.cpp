@@ -30,7 +30,7 @@ Result<NvmlFacts> ask_nvml() {
   if (!devices) return std::unexpected(devices.error());
   NvmlFacts facts{session->driver(), session->cuda_driver(), {}, {}};
   for (const auto& gpu : devices->refused) {
-    facts.errors.push_back(fmt::format("GPU {} of NVML cannot be used: {}", gpu.index, gpu.error));
+    facts.errors.push_back(fmt::format("NVML GPU {} cannot be used: {}", gpu.index, gpu.error));
   }
   for (auto* device : devices->usable) facts.gpus.push_back(describe(*session, device));
   std::ranges::stable_sort(facts.gpus, {}, &NvmlGpu::bus_id);

@@ -27,10 +27,10 @@ struct MemoryV2 {  // nvmlMemory_v2_t
   unsigned long long total, reserved, free, used;
 };
 
-/// Nothing where this NVML does not know.
+/// Nothing if this NVML does not support it.
 std::vector<Holder> ask_holders(const nvml::Session& nvml, Device device, const std::string& function) {
   constexpr unsigned kAtFirst = 64;
-  constexpr int kTries = 3;  // between two calls more may have come
+  constexpr int kTries = 3;  // more may have appeared between two calls
   std::vector<Holder> holders(kAtFirst);
   for (int i = 0; i < kTries; ++i) {
     auto count = static_cast<unsigned>(holders.size());

@@ -58,7 +58,7 @@ Result<Session> Session::open() {
 
 std::string Session::error_text(int error) const {
   const auto text = library_.find<const char* (*)(int)>("nvmlErrorString");
-  return error < 0 || text == nullptr ? "this NVML does not have the function" : text(error);
+  return error < 0 || text == nullptr ? "this NVML lacks the function" : text(error);
 }
 
 Result<Devices> Session::devices() const {

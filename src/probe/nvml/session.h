@@ -11,7 +11,7 @@
 namespace nlaunch::probe {
 
 /// The part of NVML's stable interface that is used here. NVML is loaded at run time, and its header is not
-/// part of every CUDA toolkit, so that the few declarations stand here and where they are used. The numbers
+/// part of every CUDA toolkit; the few declarations are therefore here and where they are used. The numbers
 /// are those of nvml.h of CUDA 12.9 and of nvidia-ml-py 13.615.71, which has the newer ones.
 namespace nvml {
 
@@ -21,9 +21,9 @@ struct Memory {  // nvmlMemory_t, bytes
   unsigned long long total, free, used;
 };
 
-/// nvmlReturn_t, as far as something follows from it.
+/// nvmlReturn_t, the values that matter here.
 enum : int {
-  kMissing = -1,  ///< this NVML does not have the function
+  kMissing = -1,  ///< this NVML lacks the function
   kSuccess = 0,
   kInvalidArgument = 2,
   kNoPermission = 4,
@@ -34,7 +34,7 @@ enum : int {
   kNoGpu = 28,
 };
 
-/// A GPU that NVML counts and does not hand out.
+/// A GPU that NVML counts but does not give a handle for.
 struct Refused {
   unsigned index = 0;  ///< as NVML counts
   int code = 0;        ///< nvmlReturn_t
@@ -46,11 +46,11 @@ struct Devices {
   std::vector<Refused> refused;
 };
 
-/// NVML, loaded and initialised; until the process ends.
+/// NVML, loaded and initialized until the process exits.
 class Session {
  public:
-  /// The failure says which library was looked for, and where. Its id is "probe.library" or "probe.no-driver"
-  /// where this machine has no driver, and so no GPU that could be used.
+  /// The error says which library was searched for, and where. Its id is "probe.library", or
+  /// "probe.no-driver" if this machine has no driver, and so no usable GPU.
   static Result<Session> open();
 
   /// The result of a function, or kMissing.
@@ -60,7 +60,7 @@ class Session {
     return function == nullptr ? kMissing : function(args...);
   }
 
-  /// A number of a device; nothing where this NVML or this GPU has none.
+  /// A number of a device; nothing if this NVML or this GPU does not have it.
   template <class Number = unsigned>
   [[nodiscard]] std::optional<Number> number(const char* name, Device device) const {
     Number value{};
@@ -81,7 +81,7 @@ class Session {
   [[nodiscard]] std::string bus_id(Device device) const;
   /// "580.95.05".
   [[nodiscard]] std::string driver() const { return text("nvmlSystemGetDriverVersion"); }
-  /// "13.0"; empty where it is not known.
+  /// "13.0"; empty if unknown.
   [[nodiscard]] std::string cuda_driver() const;
 
  private:
@@ -93,7 +93,7 @@ class Session {
 struct Field {
   unsigned id = 0;
   unsigned scope = 0;                       ///< the link, for fields of links
-  std::optional<std::uint64_t> value = {};  ///< nothing where it cannot be had
+  std::optional<std::uint64_t> value = {};  ///< nothing if it is not available
 };
 /// Fills in all values, in one call to the driver.
 void read_fields(const Session& nvml, Device device, std::vector<Field>& fields);

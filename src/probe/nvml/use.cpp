@@ -33,7 +33,7 @@ json sample(const nvml::Session& nvml, Device device, const std::string& bus_id)
   return gpu;
 }
 
-/// One line, whole, at once.
+/// Writes one line atomically.
 bool append(const std::string& file, const json& line) {
   std::ofstream out(file, std::ios::app | std::ios::binary);
   out << json_text(line) + "\n" << std::flush;
@@ -49,7 +49,7 @@ double unix_time() {
 ///   at (Unix time, seconds), gpus [{bus_id, busy (percent of the last sampling period of NVML in which a
 ///   kernel ran; a kernel that waits for another rank counts), memory_used and memory_total (bytes), power
 ///   (watts), power_limit (watts)}]
-/// What this NVML or this GPU does not give is absent. Ends with 1 where there is nothing to be sampled: the
+/// What this NVML or this GPU does not provide is absent. Exits with 1 if there is nothing to sample: the
 /// file then has one line, error.
 int sample_gpu_use(Arguments arguments) {
   constexpr double kEvery = 5;
@@ -75,7 +75,7 @@ const Registered<Question> gpu_use_question{{
     .order = 60,
     .name = "gpu-use",
     .arguments = "FILE [SECONDS]",
-    .what = "how busy the GPUs are: a line in FILE every 5 s, until it is killed",
+    .what = "GPU utilization: one line in FILE every 5 s, until it is killed",
     .at_least = 1,
     .run = sample_gpu_use,
 }};

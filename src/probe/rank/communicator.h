@@ -15,9 +15,10 @@ namespace nlaunch::probe {
 
 struct JoinRequest {
   std::string address;  ///< of this node, for ranks on others; empty: there are none
-  /// Tells the other ranks something, by its name: rank 0 NCCL's id, each rank over Gloo where it listens.
+  /// Publishes something for the other ranks under a name: rank 0 NCCL's id, each rank over Gloo its
+  /// listening address.
   std::function<void(const std::string& name, const std::string& bytes)> give;
-  /// Waits for what another rank gives; nothing: it cannot come.
+  /// Waits for what another rank publishes; nothing: it cannot come.
   std::function<std::optional<std::string>(const std::string& name)> take;
   int rank = 0;
   int size = 1;
@@ -26,11 +27,11 @@ struct JoinRequest {
   Duration op{};
 };
 
-/// Ranks that can talk. All of them make the same calls in the same order.
+/// Ranks that can communicate. All of them make the same calls in the same order.
 class Communicator {
  public:
   virtual ~Communicator() = default;
-  /// Does it once and compares every element of the result.
+  /// Runs it once and compares every element of the result.
   virtual Result<Comparison> check(Collective op, std::uint64_t bytes) = 0;
   /// Seconds for one of many such operations, back to back: the median of several batches.
   virtual Result<double> time(Collective op, std::uint64_t bytes) = 0;

@@ -8,13 +8,13 @@
 #include "probe/output.h"
 #include "probe/rank/session.h"
 
-/// A session's drills.
+/// The drills of a session.
 namespace nlaunch::probe {
 namespace {
 
 using nlohmann::json;
 
-/// After the drill's deadline, for a rank that is not inside a call to say that it waits.
+/// After the drill's deadline, for a rank that is not inside a call to report that it waits.
 constexpr Duration kInside = std::chrono::seconds(1);
 
 json drill_line(const std::string& group, const std::string& drill, json seen) {

@@ -6,7 +6,7 @@
 #include "base/collective.h"
 #include "probe/rank/pattern.h"
 
-/// What a rank sends, and what it must find, in an operation on the numbers of pattern.h.
+/// What a rank sends, and must find, in an operation on the numbers of pattern.h.
 namespace nlaunch::probe {
 
 /// Elements that one rank sends and receives.
@@ -23,13 +23,13 @@ constexpr Shape shape_of(Collective op, std::uint64_t elements, unsigned ranks) 
   return {elements, elements};
 }
 
-/// A stretch of what was received: element `offset + i` must be expected_element(weight, first + i).
+/// A stretch of received data: element `offset + i` must be expected_element(weight, first + i).
 struct Stretch {
   std::uint64_t offset = 0;
   std::uint64_t count = 0;
   std::uint64_t first = 0;
   std::uint32_t weight = 0;
-  int owner = -1;  ///< the rank that alone sent it; -1: it is a sum
+  int owner = -1;  ///< the rank that sent it alone; -1: it is a sum
 };
 
 inline std::vector<Stretch> expected_in(Collective op, std::uint64_t elements, unsigned rank,
@@ -54,12 +54,12 @@ inline std::vector<Stretch> expected_in(Collective op, std::uint64_t elements, u
   return out;
 }
 
-/// What a wrong element shows of the rank that is named with it.
+/// What a wrong element shows about the rank that it names.
 enum class Fault {
   none,      ///< nothing is wrong, or no single rank explains it
-  missing,   ///< its term is not in the sum
-  twice,     ///< its term is in the sum once more than it should be
-  received,  ///< what came from it is not what it sent
+  missing,   ///< its contribution is missing from the sum
+  twice,     ///< its contribution is in the sum twice
+  received,  ///< what was received from it is not what it sent
 };
 
 constexpr std::string_view name_of(Fault fault) {
@@ -76,18 +76,18 @@ constexpr std::string_view name_of(Fault fault) {
   return "";
 }
 
-/// How the elements of one collective compare with what they must be.
+/// How the elements of one collective compare with the expected ones.
 struct Comparison {
   std::uint64_t elements = 0;
   std::uint64_t wrong = 0;
-  std::uint64_t first_wrong = 0;  ///< index, where any is wrong
+  std::uint64_t first_wrong = 0;  ///< index, if any is wrong
   std::uint32_t expected = 0;     ///< at first_wrong
   std::uint32_t found = 0;
   Fault fault = Fault::none;
-  int rank = -1;  ///< in the communicator, that the fault is about
+  int rank = -1;  ///< in the communicator, which the fault concerns
 };
 
-/// Which rank alone explains that `found` stands at `index` of a sum where `verdict.expected` should.
+/// Which rank alone explains `found` at `index` of a sum that should be `verdict.expected`.
 inline void explain_sum(Comparison& comparison, std::uint64_t index, unsigned ranks) {
   for (const auto fault : {Fault::missing, Fault::twice}) {
     const auto difference = fault == Fault::missing ? comparison.expected - comparison.found  // modulo 2^32
@@ -99,7 +99,7 @@ inline void explain_sum(Comparison& comparison, std::uint64_t index, unsigned ra
   }
 }
 
-/// `found` stands at index `first_wrong`, where any is wrong.
+/// `found` is at index `first_wrong`, if any is wrong.
 inline Comparison judge(const std::vector<Stretch>& stretches, std::uint64_t wrong, std::uint64_t first_wrong,
                         std::uint32_t found, unsigned ranks) {
   Comparison comparison;

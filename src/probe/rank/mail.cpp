@@ -21,7 +21,7 @@ std::string from_hex(const std::string& hex) {
 
 }  // namespace
 
-/// One byte after the other: what follows may be for the program that this process is about to become.
+/// One byte at a time: what follows may be for the program that this process is about to become.
 bool Mail::read_line() {
   std::string line;
   char c = 0;

@@ -2,8 +2,8 @@
 #include <stdint.h>
 
 /// The numbers that a preflight sends: every element differs from its neighbours, and a sum of all ranks'
-/// terms tells whose term is missing. Unsigned arithmetic modulo 2^32 on the host and on the GPU alike;
-/// NCCL's and Gloo's 32-bit sums wrap in the same way. Compiled as C++ and as CUDA.
+/// terms shows which term is missing. Unsigned arithmetic modulo 2^32 on the host and on the GPU; NCCL's and
+/// Gloo's 32-bit sums wrap in the same way. Compiled as C++ and as CUDA.
 #ifdef __CUDACC__
 #define NLAUNCH_ANYWHERE __host__ __device__
 #else
@@ -35,7 +35,7 @@ constexpr uint32_t sum_weight(uint32_t ranks) {
   return static_cast<uint32_t>(uint64_t{ranks} * (uint64_t{ranks} + 1) / 2);
 }
 
-/// The rank whose term alone is `difference`; -1 when no single one's is.
+/// The rank whose term alone is `difference`; -1 if no single rank's is.
 constexpr int rank_of_term(uint32_t ranks, uint64_t i, uint32_t difference) {
   for (uint32_t rank = 0; rank < ranks; ++rank) {
     if (difference == term(rank, i)) return static_cast<int>(rank);

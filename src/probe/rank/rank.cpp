@@ -17,7 +17,7 @@ struct Options {
   std::string spec;
   unsigned index = 0;
   bool transport_only = false;
-  std::map<std::string, std::string> ids;  ///< that came before the program started over
+  std::map<std::string, std::string> ids;  ///< that arrived before the program started over
 };
 
 std::optional<Options> read_options(std::span<const std::string> arguments) {
@@ -53,14 +53,13 @@ int complain(const std::string& text) {
 ///              (then waits for "go [BYTES]" on standard input, the largest message that all ranks have room
 ///              for; its end means: give up)
 ///   joining    group
-///   id         group, key, id: for the group's other ranks, who take it as "id KEY HEX" on standard input
-///   joined     group, seconds
-///   result     group, op, bytes, elements, wrong [, first_wrong, expected, found, fault, rank], seconds,
+///   id         group, key, id: for the group's other ranks, which receive it as "id KEY HEX" on standard
+///   input joined     group, seconds result     group, op, bytes, elements, wrong [, first_wrong, expected,
+///   found, fault, rank], seconds,
 ///              busbw (bytes/s); fault: missing, twice (a rank's term in a sum), received (from it), ""
 ///   workload   group, workload, wrong, seconds (of each step)
 ///   drill      group, drill, launched, ended (completed, waiting, blocked: a call did not return, failed),
-///   text,
-///              wrong, seconds; "done" follows, and the rank stays until its standard input ends
+///              text, wrong, seconds; "done" follows, and the rank stays until its standard input ends
 ///   choice     group, op, bytes, algorithm, protocol, channels
 ///   transport  group, network, pairs [{from, to, via, detail, channels}], or error
 ///   error      phase (identity, join, collective), group, kind (unavailable, failed, deadline), text
@@ -92,8 +91,8 @@ int run_rank(Arguments arguments) {
   }
   if (well) session.done();
   if (well && session.drilled()) session.linger();
-  // Communicators are not destroyed: that takes half a second, and the end of the process frees all they
-  // hold.
+  // Communicators are not destroyed: that takes half a second, and the exit of the process frees everything
+  // they hold.
   ::_exit(well ? exit_code::ok : 1);
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// True when it is done, false when the deadline came first.
+/// True if it is done, false if the deadline came first.
 Result<bool> watch(Rehearsal& rehearsal, Clock::time_point until) {
   for (;;) {
     auto finished = rehearsal.finished();

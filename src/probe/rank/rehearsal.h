@@ -12,20 +12,19 @@ class Rehearsal {
  public:
   virtual ~Rehearsal() = default;
 
-  /// What all ranks do in the same order before: connections are made, and the numbers laid out.
+  /// What all ranks do first, in the same order: connections are created, and the numbers laid out.
   virtual Result<void> prepare() = 0;
   /// Starts them. May return when they are done, or never.
   virtual Result<void> launch(const std::vector<DrillLaunch>& launches) = 0;
-  /// Whether all that was launched is done.
+  /// Whether everything that was launched is done.
   virtual Result<bool> finished() = 0;
-  /// Elements that are not what they must be, once it is.
+  /// Elements that differ from the expected ones, once it is done.
   virtual Result<std::uint64_t> wrong() = 0;
 };
 
-/// Lets a rank do its part and looks on until the deadline. What it saw:
+/// Makes a rank do its part and observes it until the deadline. What it saw:
 ///   {"launched": how many, "ended": "completed", "waiting" (when the deadline came) or "failed", "text": of
-///   a
-///    failure, "wrong": elements, "seconds"}
+///    a failure, "wrong": elements, "seconds"}
 nlohmann::json play(Rehearsal& rehearsal, const std::vector<DrillLaunch>& launches, Duration deadline);
 
 }  // namespace nlaunch::probe

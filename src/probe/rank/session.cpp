@@ -19,7 +19,7 @@ namespace {
 using nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
-/// The size at which NCCL chooses as it does for a weight tensor: [1, 2160, 5120] in bf16.
+/// The size at which NCCL chooses as for a weight tensor: [1, 2160, 5120] in bf16.
 constexpr std::uint64_t kTransportBytes = 22118400;
 
 double seconds_since(Clock::time_point begin) {
@@ -225,7 +225,7 @@ bool Session::measure(const GroupSpec& group, Communicator& communicator, const 
   return true;
 }
 
-/// A busy workload's GPU multiplies matrices all the while. A rank on a CPU has nothing to be busy with.
+/// The GPU of a busy workload multiplies matrices all the while. A rank on a CPU has nothing to keep busy.
 Result<std::vector<double>> Session::timed(Communicator& communicator, const Workload& workload) {
   if (!workload.busy || !gpu_) return communicator.run(workload);
   const auto load = gpu_->keep_busy();
@@ -294,7 +294,7 @@ bool Session::find_transport(std::size_t index) {
   Communicator* communicator = nullptr;
   if (!enter(index, "transport." + std::to_string(spec_.communicator_of(index)), communicator)) return false;
   expect("collective", group.name, spec_.op);
-  // Connections are made at the first use, not when the ranks join.
+  // Connections are created at the first use, not when the ranks join.
   const auto comparison = communicator->check(group.op, kTransportBytes);
   watchdog_.done();
   if (!comparison) return fail("collective", group.name, comparison.error());
@@ -309,7 +309,7 @@ bool Session::find_transport(std::size_t index) {
   });
 }
 
-/// Each operation once, and what NCCL's log says of it. Only the first rank of a group writes that.
+/// Each operation once, with NCCL's log of it. Only the first rank of a group writes that.
 bool Session::find_choices(const GroupSpec& group, Communicator& communicator, const Workload& workload) {
   const auto path = variable("NCCL_DEBUG_FILE");
   for (auto operation : workload.step) {

@@ -12,24 +12,24 @@
 
 namespace nlaunch::probe {
 
-/// The life of one rank, see rank.h. Every step is told on standard output when it begins or ends.
+/// The life of one rank, see rank.h. Every step is reported on standard output when it starts or finishes.
 class Session {
  public:
   Session(Spec spec, unsigned index, Mail mail);
 
-  /// Takes the GPU and the library and says who this is.
+  /// Opens the GPU and the library and reports its identity.
   bool identify();
-  /// Waits for leave, then checks and times all groups of this rank.
+  /// Waits for permission, then checks and times all groups of this rank.
   bool measure();
-  /// Finds the transport of the groups that ask for it; a libnccl that reads NCCL_DEBUG only once makes this
-  /// process start over as `again`, which does only this.
+  /// Finds the transport of the groups that request it; if libnccl reads NCCL_DEBUG only once, this process
+  /// starts over as `again`, which does only this.
   bool find_transports(std::vector<std::string> again);
   void done() const;
   [[nodiscard]] bool drilled() const;
-  /// After a drill: stays, since the end of a rank is itself something that the others see, until whoever
-  /// started it says no more.
+  /// After a drill: stays alive, since a rank that exits is itself something that the others see, until the
+  /// process that started it closes its input.
   void linger() const;
-  /// Takes the GPU and the library without a word.
+  /// Opens the GPU and the library without reporting.
   bool open();
 
  private:

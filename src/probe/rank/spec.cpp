@@ -87,7 +87,7 @@ Result<Spec> read_spec(const std::string& path) {
   try {
     return read(parse_json_or_throw(*text));
   } catch (const json::exception& error) {
-    return failure("probe.spec", "{} is no preflight spec: {}", path, error.what());
+    return failure("probe.spec", "{} is not a preflight spec: {}", path, error.what());
   }
 }
 

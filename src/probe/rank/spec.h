@@ -16,7 +16,7 @@ struct RankSpec {
   std::string name;     ///< for people: "learner rank 1 (GPU 1)"
   int device = -1;      ///< CUDA ordinal in this rank's environment; -1: no GPU
   std::string library;  ///< path of the libnccl to load; empty: none is needed
-  std::string address;  ///< of its node, by which ranks on other nodes reach it; empty: there are none
+  std::string address;  ///< address of its node for ranks on other nodes; empty: there are none
 };
 
 struct GroupSpec {
@@ -26,9 +26,9 @@ struct GroupSpec {
   std::vector<unsigned> members;     ///< ranks of the preflight, in the communicator's order
   std::vector<std::uint64_t> sizes;  ///< bytes of each message, multiples of 4; each is checked and timed
   std::vector<Workload> workloads;   ///< timed after them
-  bool transport = false;            ///< read the chosen transport from a second communicator, and
-                                     ///< algorithm and protocol of each operation of the workloads
-  std::optional<Drill> drill{};      ///< instead of all that
+  bool transport = false;  ///< read the chosen transport from a second communicator, and the algorithm and
+                           ///< protocol of each operation of the workloads
+  std::optional<Drill> drill{};  ///< instead of all of these
 };
 
 /// The work of one preflight, the same file for every rank:
@@ -40,14 +40,14 @@ struct GroupSpec {
 ///    "drill": {"name":..., "bytes":8, "communicators":2, "captured":false, "env":{NAME: VALUE},
 ///    "deadline_ms":10000, "does": [[{"communicator":0, "stream":0, "part":0}], []]}}]}
 struct Spec {
-  std::string folder;  ///< where the ranks leave logs, and meet over Gloo; exists
+  std::string folder;  ///< where the ranks write logs, and meet over Gloo; exists
   Duration join{};     ///< to form one communicator
   Duration op{};       ///< for one check or one measurement
   std::vector<RankSpec> ranks;
   std::vector<GroupSpec> groups;
 
   /// Names the communicator that a group uses: groups with the same backend and the same members in the same
-  /// order share one, and then have the same key.
+  /// order share one, and have the same key.
   [[nodiscard]] std::size_t communicator_of(std::size_t group) const;
 };
 

@@ -18,7 +18,7 @@ std::optional<std::string_view> after(std::string_view line, std::string_view ma
   return line.substr(at + mark.size());
 }
 
-/// The rank in front of "[", as in "1[0]".
+/// The rank before "[", as in "1[0]".
 std::optional<int> leading_rank(std::string_view text) {
   int rank = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rank);
@@ -57,7 +57,7 @@ void add(std::vector<PairTransport>& pairs, const PairTransport& found) {
   }
 }
 
-/// Names of the numbers that older releases write: NCCL_ALGO_* and NCCL_PROTO_* (NCCL v2.21.5,
+/// Names of the numbers that older releases print: NCCL_ALGO_* and NCCL_PROTO_* (NCCL v2.21.5,
 /// src/include/nccl_common.h).
 constexpr std::array<std::string_view, 6> kAlgorithms{"TREE",          "RING", "COLLNET_DIRECT",
                                                       "COLLNET_CHAIN", "NVLS", "NVLS_TREE"};

@@ -9,8 +9,8 @@
 
 namespace nlaunch::probe {
 
-/// Ends the process when a step takes longer than it may. CUDA and NCCL can block where no deadline of their
-/// own reaches, and a process that ends gives its GPU memory back whatever state it was in.
+/// Terminates the process if a step takes too long. CUDA and NCCL can block where none of their own deadlines
+/// applies, and a process that exits frees its GPU memory in any state.
 class Watchdog {
  public:
   Watchdog();
@@ -18,8 +18,8 @@ class Watchdog {
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
-  /// From now on, `within` for the step; then `tell` is called (from another thread) and the process ends
-  /// with code 3. Replaces the step before.
+  /// From now on, `within` for the step; then `tell` is called (from another thread) and the process exits
+  /// with code 3. Replaces the previous step.
   void expect(Duration within, std::function<void()> tell);
   void done();
 

@@ -14,7 +14,7 @@
 namespace nlaunch::scheduler {
 namespace {
 
-/// A job of Beaker: one replica of a task of several, or its only process.
+/// A Beaker job: one replica of a task with several, or its only process.
 class BeakerJob : public CurrentJob {
  public:
   BeakerJob(std::optional<launch::Replica> replica, std::vector<std::string> environment)
@@ -36,8 +36,8 @@ class BeakerJob : public CurrentJob {
   }
   [[nodiscard]] std::string no_comparison() const override {
     if (nodes() == 1) return "";
-    return "runs are not compared over several replicas of a Beaker task, which would have to meet anew for "
-           "each";
+    return "runs cannot be compared across several replicas of a Beaker task, which would have to reconnect "
+           "for each run";
   }
 
  private:
@@ -62,9 +62,9 @@ class Beaker : public Scheduler {
     return Rendered{std::move(*spec), launch::beaker_command(plan, request.output, environment).words, {}};
   }
 
-  /// Leaves the spec in a run directory, and submits it through Beaker's own program. Without the program it
-  /// says what to type where there is one; the exit code is then that for wrong usage. Nothing is followed:
-  /// Beaker has the logs.
+  /// Writes the spec to a run directory and submits it with Beaker's own program. Without the program it
+  /// prints the command for a machine that has it; the exit code is then the one for wrong usage. Nothing is
+  /// followed: Beaker has the logs.
   [[nodiscard]] int submit(const plan::Plan& plan, const SubmitOptions& options,
                            const session::Caller& caller) const override {
     const auto spec = launch::make_beaker_spec(plan, options.arguments);
@@ -80,9 +80,9 @@ class Beaker : public Scheduler {
     const auto command = launch::beaker_command(plan, file, caller.environment);
     if (!command.program) {
       caller.console.say(fmt::format(
-          "nlaunch run: nothing was submitted: there is no {} on PATH here. The spec is written; where "
-          "there is one, type:\n  {}\n",
-          text::join(plan.beaker.submit, " and no "), text::shell_join(command.words)));
+          "nlaunch run: nothing was submitted: {} is not on PATH here. The spec is written; to submit "
+          "it, run this where the program is available:\n  {}\n",
+          text::join(plan.beaker.submit, " or "), text::shell_join(command.words)));
       return exit_code::usage;
     }
     const auto said = launch::submit_to_beaker(command, caller.environment);
@@ -100,15 +100,15 @@ class Beaker : public Scheduler {
     return exit_code::ok;
   }
 
-  /// Beaker's own pages and program tell.
+  /// Beaker's own pages and program show it.
   [[nodiscard]] Result<std::optional<JobState>> state(
       const std::string& /*job*/, const std::vector<std::string>& /*environment*/) const override {
     return std::nullopt;
   }
   [[nodiscard]] Result<void> cancel(const std::string& job, Cancel /*how*/,
                                     const std::vector<std::string>& /*environment*/) const override {
-    return failure("scheduler.cancel", "nlaunch cannot end job {} of Beaker: `beaker job cancel {}` does",
-                   job, job);
+    return failure("scheduler.cancel", "nlaunch cannot stop Beaker job {}: use `beaker job cancel {}`", job,
+                   job);
   }
 };
 

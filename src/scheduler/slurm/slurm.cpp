@@ -37,7 +37,7 @@ class SlurmAllocation : public CurrentJob {
   launch::Allocation allocation_;
 };
 
-/// In the words that all schedulers have in common.
+/// In the terms that all schedulers share.
 JobState state_of(launch::JobState job) {
   using Phase = JobState::Phase;
   const auto phase = job.pending() ? Phase::pending : job.over() ? Phase::over : Phase::running;
@@ -80,11 +80,11 @@ class Slurm : public FollowedScheduler {
 
   [[nodiscard]] Result<void> cancel(const std::string& job, Cancel how,
                                     const std::vector<std::string>& environment) const override {
-    // The id comes from a file of the run directory, which may be somebody else's: scancel takes options and
-    // names, too.
+    // The id comes from a file of the run directory, which may belong to another user: scancel also accepts
+    // options and names.
     static const re2::RE2 kJob(R"(\d+(?:[_+]\d+)?)");
     if (!re2::RE2::FullMatch(job, kJob))
-      return failure("scheduler.job", "'{}' is no job id of Slurm", text::printable(job));
+      return failure("scheduler.job", "'{}' is not a Slurm job id", text::printable(job));
     std::vector<std::string> command{"scancel"};
     if (how == Cancel::politely) command.insert(command.end(), {"--batch", "--signal=INT"});
     command.insert(command.end(), {"--", job});

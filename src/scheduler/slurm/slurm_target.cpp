@@ -18,13 +18,13 @@
 namespace nlaunch::scheduler {
 namespace {
 
-/// Keeps in the site's list a node that its administrator must mend. What came of it, as a sentence; empty:
-/// nothing.
+/// Adds a node that its administrator must repair to the site's list. Returns what was done as a sentence;
+/// empty: nothing.
 std::string record_bad(const plan::Plan& plan, const preflight::Suspect& suspect) {
   const auto& file = plan.slurm.bad_nodes;
   if (file.empty() || suspect.responsible != preflight::Responsible::admin) return "";
   const auto recorded = launch::record_bad_node(file, suspect.host, suspect.reason, sys::user_name());
-  return recorded ? fmt::format("{} is now in {} ({})", suspect.host, file, suspect.reason)
+  return recorded ? fmt::format("{} was added to {} ({})", suspect.host, file, suspect.reason)
                   : recorded.error().first_message();
 }
 
@@ -72,8 +72,8 @@ class SlurmLender : public fleet::NodeLender {
   }
 
  private:
-  /// The options that leave hosts out, with those that the site's list and the pool itself leave out: what is
-  /// said here takes the place of the script's.
+  /// The options that exclude hosts, including those that the site's list and the pool itself exclude: they
+  /// replace the script's.
   [[nodiscard]] std::vector<std::string> without(const std::string& pool,
                                                  const std::set<std::string>& out) const {
     auto slurm = plan_.slurm;
@@ -85,8 +85,7 @@ class SlurmLender : public fleet::NodeLender {
     for (const auto& host : out) bad.nodes.push_back({host, 0, "", ""});
     return launch::exclude(slurm, bad).options;
   }
-  /// A job that is submitted from within another is none of its steps, and what is asked here is asked of
-  /// all.
+  /// A job submitted from within another is not one of its steps, and queries here concern all jobs.
   [[nodiscard]] std::vector<std::string> outside_of_the_job() const {
     auto environment = caller_.environment;
     std::erase_if(environment, [](const std::string& entry) {
@@ -111,7 +110,7 @@ class SlurmStep : public StepLauncher {
  public:
   struct Choice {
     std::vector<std::string> nodes;
-    std::string refusal;  ///< why they cannot have the run; empty: they can
+    std::string refusal;  ///< why the nodes cannot have the run; empty if they can
     std::set<std::string> out;
     launch::Places places;
   };
@@ -139,11 +138,11 @@ class SlurmStep : public StepLauncher {
   [[nodiscard]] std::string log() const override { return "srun.log"; }
   [[nodiscard]] Duration kill_wait() const override { return launch::kill_wait(caller_.environment); }
   [[nodiscard]] std::string look_at(const std::string& host) const override {
-    return "look at the node: `scontrol show node " + host + "`, and at srun.log of the attempt";
+    return "check the node (`scontrol show node " + host + "`) and srun.log of the attempt";
   }
 
  private:
-  /// srun counts them in the order of the allocation.
+  /// srun numbers them in the order of the allocation.
   [[nodiscard]] bool counts_as_planned() const override {
     auto rest = allocation_.nodes.begin();
     return std::ranges::all_of(choice_.nodes, [&](const std::string& node) {
@@ -211,7 +210,7 @@ bool SlurmTarget::leave_out(const std::vector<preflight::Suspect>& suspects) {
   }
   const auto rest = static_cast<std::size_t>(std::ranges::count_if(
       allocation_.nodes, [this](const std::string& node) { return !out_.contains(node); }));
-  caller_.console.say(fmt::format("nlaunch: {} {} left out; {} of job {} remain for the {} of the plan\n",
+  caller_.console.say(fmt::format("nlaunch: {} {} excluded; {} of job {} remain for the {} of the plan\n",
                                   text::join(names, ", "), names.size() == 1 ? "is" : "are",
                                   text::count(rest, "node"), allocation_.job_id, plan_.node.count));
   return true;

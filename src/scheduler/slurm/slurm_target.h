@@ -10,10 +10,10 @@
 
 namespace nlaunch::scheduler {
 
-/// An allocation. Its nodes beyond those that the plan needs are spares.
+/// An allocation. Nodes beyond those that the plan needs are spares.
 class SlurmTarget : public session::RunTarget {
  public:
-  /// All arguments outlive this. `share`: use GPUs that another run holds.
+  /// All arguments must outlive this. `share`: use GPUs that another run holds.
   SlurmTarget(const plan::Plan& plan, const launch::Allocation& allocation, bool share,
               const session::Caller& caller);
 
@@ -22,7 +22,7 @@ class SlurmTarget : public session::RunTarget {
   bool leave_out(const std::vector<preflight::Suspect>& suspects) override;
 
  private:
-  /// The nodes for the plan, in its order; or why there are none.
+  /// The nodes for the plan, in its order, or why there are none.
   std::expected<std::vector<std::string>, std::string> choose();
 
   const plan::Plan& plan_;

@@ -41,8 +41,8 @@ TEST(Format, WhatIsNoneOfItIsNamed) {
     const auto text = said(json);
     return text.starts_with(begin) ? text.substr(begin.size()) : text;
   };
-  EXPECT_EQ(problem(parse_ordered_json("{")), "it is no JSON [run.damaged]\n");
-  EXPECT_EQ(problem(ordered_json()), "it is no JSON object [run.damaged]\n");
+  EXPECT_EQ(problem(parse_ordered_json("{")), "it is not JSON [run.damaged]\n");
+  EXPECT_EQ(problem(ordered_json()), "it is not a JSON object [run.damaged]\n");
   EXPECT_EQ(problem({{"version", "2.28"}}),
             "'version' must be a whole number, found: string [run.damaged]\n");
   EXPECT_EQ(problem({{"format", "nlaunch pie"}, {"version", 7}}),
@@ -58,7 +58,7 @@ TEST(Format, ANewerOneIsRefusedWithWhatToDo) {
   EXPECT_EQ(
       said({{"format", "nlaunch cake"}, {"version", 3}}),
       fmt::format("error: 'runs/a/cake.json' has version 3 of the format 'nlaunch cake'; this nlaunch ({}) "
-                  "knows 2 [format.newer]\nhint: update nlaunch, or use the one that wrote it\n",
+                  "supports 2 [format.newer]\nhint: update nlaunch, or use the one that wrote it\n",
                   version()));
 }
 

@@ -53,8 +53,8 @@ TEST(Interpolation, MistakesHaveTheirPlace) {
   EXPECT_EQ(unknown.error().message, "no none");
   EXPECT_EQ(unknown.error().offset, 3U);
   EXPECT_EQ(unknown.error().length, 7U);
-  EXPECT_EQ(expand("x${a", names, Pass::last).error().message, "'${' is never closed with '}'");
-  EXPECT_EQ(expand("${}", names, Pass::last).error().message, "'${}' names nothing");
+  EXPECT_EQ(expand("x${a", names, Pass::last).error().message, "'${' has no closing '}'");
+  EXPECT_EQ(expand("${}", names, Pass::last).error().message, "'${}' is empty");
 }
 
 TEST(Interpolation, ReferencesInDefaultsAreReferences) {

@@ -46,7 +46,7 @@ TEST(Units, AFractionIsAboveNothingAndAtMostAll) {
   EXPECT_EQ(parse_fraction("1"), 1.0);
   for (const auto* wrong : {"0", "1.01", "-0.5", "45%", "half", ""})
     EXPECT_EQ(parse_fraction(wrong).error(),
-              "'" + std::string(wrong) + "' is not above 0 and at most 1: write 0.45");
+              "'" + std::string(wrong) + "' must be above 0 and at most 1: write 0.45");
 }
 
 TEST(Units, RatesAreBytesOrBits) {

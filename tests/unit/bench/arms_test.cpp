@@ -64,19 +64,20 @@ TEST(MakeArms, SaysWhatIsWrong) {
             "error: --vary NCCL_PROTOS=LL,Simple: no release of NCCL reads NCCL_PROTOS [bench.vary]\n"
             "hint: did you mean NCCL_PROTO?\n");
   EXPECT_EQ(said("lerner:NCCL_PROTO=LL"),
-            "error: --vary lerner:NCCL_PROTO=LL: there is no role 'lerner' [bench.vary]\n"
+            "error: --vary lerner:NCCL_PROTO=LL: unknown role 'lerner' [bench.vary]\n"
             "hint: did you mean 'learner'?\n");
   EXPECT_EQ(
       said("nccl_proto=LL"),
-      "error: --vary nccl_proto=LL: 'nccl_proto' is no key [bench.vary]\nhint: did you mean NCCL_PROTO?\n");
+      "error: --vary nccl_proto=LL: unknown key 'nccl_proto' [bench.vary]\nhint: did you mean NCCL_PROTO?\n");
   EXPECT_EQ(said("NCCL_PROTO"),
-            "error: --vary NCCL_PROTO: it must be NAME=VALUE,VALUE,... [bench.vary]\n"
+            "error: --vary NCCL_PROTO: must be NAME=VALUE,VALUE,... [bench.vary]\n"
             "hint: write NCCL_PROTO=LL,LL128 or learner.preload=none,nccl or with=A,B\n");
   EXPECT_EQ(said("NCCL_PROTO=LL,,Simple"),
-            "error: --vary NCCL_PROTO=LL,,Simple: one of its values is empty [bench.vary]\n"
+            "error: --vary NCCL_PROTO=LL,,Simple: a value is empty [bench.vary]\n"
             "hint: write NCCL_PROTO=LL,LL128 or learner.preload=none,nccl or with=A,B\n");
-  EXPECT_EQ(said("NCCL_PROTO=LL,LL"),
-            "error: --vary NCCL_PROTO=LL,LL: 'LL' is there twice [bench.vary]\nhint: each value once\n");
+  EXPECT_EQ(
+      said("NCCL_PROTO=LL,LL"),
+      "error: --vary NCCL_PROTO=LL,LL: duplicate value 'LL' [bench.vary]\nhint: give each value once\n");
 }
 
 }  // namespace

@@ -72,15 +72,6 @@ TEST(Metrics, OfARunAreThoseOfAllItsLogs) {
   EXPECT_NEAR(printed.at("loss").slope, -0.1, 1e-9);
 }
 
-TEST(Metrics, AreToldWithTheirFirstAndLastValue) {
-  const auto text = [](std::vector<double> values) {
-    return text_of(summarized({{"learner.0", {{"reward", std::move(values)}}}}).at("reward"));
-  };
-  EXPECT_EQ(text({0.125, 0.25, 0.375, 0.5}),
-            "0.125 first, 0.5 last, median 0.3125 of 4 values, +0.125 from one value to the next");
-  EXPECT_EQ(text({2}), "2, one value");
-}
-
 TEST(Metrics, CountsThatDifferBetweenTheProcessesOfARoleAreTold) {
   const auto batches = [](double count) {
     return std::map<std::string, std::vector<double>>{{"batches", {count, count}}};

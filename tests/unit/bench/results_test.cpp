@@ -20,7 +20,7 @@ TEST(BenchResults, ABenchThatWasBrokenOffIsNoSuccess) {
   auto bench = one_repeat();
   EXPECT_EQ(code_of(bench), exit_code::ok);
   EXPECT_FALSE(to_json(bench).contains("broken_off"));
-  bench.broken_off = "node node1: the connection to its agent has ended";
+  bench.broken_off = "node node1: the connection to its agent was closed";
   EXPECT_EQ(code_of(bench), exit_code::bench_failed);
   EXPECT_EQ(to_json(bench).at("broken_off"), bench.broken_off);
 }

@@ -48,7 +48,7 @@ TEST(Runs, ThatFailedHaveATimeToFailureAndNoTimeToFinish) {
   EXPECT_EQ(all[4].printed, 3U);
   EXPECT_EQ(all[4].first, 2);
   EXPECT_EQ(all[4].last, 0);
-  EXPECT_EQ(verdict_text(all[5]), "not judged: too few good repeats (at least 5 of each)");
+  EXPECT_EQ(verdict_text(all[5]), "not judged: too few successful repeats (at least 5 of each)");
 }
 
 TEST(Runs, AreComparedInWordsThatFitTheQuantity) {
@@ -64,7 +64,8 @@ TEST(Runs, ValuesThatAreNotAllAbove0AreComparedByTheirDifference) {
   const std::vector<RunRecord> b{good(1, 0.5), good(1, 0.5), good(1, 0.5), good(1, 0.5), good(1, 0.5)};
   EXPECT_EQ(verdict_text(lines(compare(a, b))[3]), "3.5 more [3.5, 3.5]");
   EXPECT_EQ(verdict_text(lines(compare(b, a))[3]), "3.5 less [3.5, 3.5]");
-  EXPECT_EQ(verdict_text(lines(compare(a, a))[3]), "no difference shown [+0, +0]: one of 0 would have been");
+  EXPECT_EQ(verdict_text(lines(compare(a, a))[3]),
+            "no difference shown [+0, +0], smallest detectable difference: 0");
 }
 
 TEST(Runs, FailuresAreCountedWithEachCauseOnce) {

@@ -79,13 +79,13 @@ TEST(Compare, SaysFasterAndSlower) {
   EXPECT_EQ(verdict_text(compare(fast, slow, 1)), "50.0 % faster [48.5, 51.5]");
   EXPECT_EQ(verdict_text(compare(slow, fast, 1)), "100.0 % slower [94.1, 106.1]");
   EXPECT_EQ(verdict_text(compare(fast, fast, 1)),
-            "no difference shown [-2.9 %, +3.0 %]: one of 3.0 % would have been");
+            "no difference shown [-2.9 %, +3.0 %], smallest detectable difference: 3.0 %");
 }
 
 TEST(Compare, DoesNotJudgeFewRepeats) {
   const auto verdict = compare({1, 1, 1, 1}, {2, 2, 2, 2, 2}, 1);
   EXPECT_EQ(verdict.ratio, 0.5);
-  EXPECT_EQ(verdict_text(verdict), "not judged: too few good repeats (at least 5 of each)");
+  EXPECT_EQ(verdict_text(verdict), "not judged: too few successful repeats (at least 5 of each)");
   EXPECT_EQ(compare({}, {1}, 1).word, Conclusion::Word::unknown);
   EXPECT_EQ(compare({1, 1, 1, 1, 1}, {0, 0, 0, 0, 0}, 1).word, Conclusion::Word::unknown);
 }

@@ -55,8 +55,8 @@ TEST(Program, AWordThatNobodyKnowsIsAUsageError) {
   testing::internal::CaptureStderr();
   EXPECT_EQ(run({"gret"}), exit_code::usage);
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
-            "nlaunch: there is no command 'gret': did you mean 'greet'?\n"
-            "the commands are greet, completion, help; nlaunch help says what they do\n");
+            "nlaunch: unknown command 'gret': did you mean 'greet'?\n"
+            "available commands: greet, completion, help; see nlaunch help\n");
   EXPECT_TRUE(greeted.empty());
 }
 

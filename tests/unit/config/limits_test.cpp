@@ -59,7 +59,7 @@ TEST_F(Limits, RefusesAHugeFileUnread) {
   const auto path = write("big.yaml", "version: 1\n");
   std::filesystem::resize_file(path, 100'000'000);
   EXPECT_EQ(said_within_limits(path),
-            path + ": error: the file has 100000000 bytes, and may have 1048576 at most [file.size]");
+            path + ": error: the file has 100000000 bytes; at most 1048576 are allowed [file.size]");
 }
 
 TEST_F(Limits, DoesNotWaitForAFifo) {
@@ -105,7 +105,7 @@ TEST_F(Limits, KeepsTheFirstOfManyMistakes) {
   const auto result = load_experiment(write("many.yaml", many + "}\n"), {}, {});
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().items().size(), 51U);
-  EXPECT_EQ(result.error().items().back().message, "450 more mistakes are not shown");
+  EXPECT_EQ(result.error().items().back().message, "450 more errors are not shown");
 }
 
 TEST_F(Limits, BoundsRegularExpressions) {

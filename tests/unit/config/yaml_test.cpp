@@ -84,7 +84,7 @@ TEST(Settings, MustHaveAPathAndAValue) {
             "     | ^^^^^\n"
             "hint: write KEY.PATH=VALUE, for example roles.engine.count=4\n");
   EXPECT_EQ(said("a..b=1"),
-            "--set:1:1: error: 'a..b' is not a path of keys [config.setting]\n"
+            "--set:1:1: error: 'a..b' is not a valid key path [config.setting]\n"
             "   1 | a..b=1\n"
             "     | ^^^^\n"
             "hint: write KEY.PATH=VALUE, for example roles.engine.count=4\n");

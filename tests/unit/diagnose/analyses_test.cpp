@@ -12,17 +12,15 @@ namespace {
 std::string timeout(int rank, int seq, std::string_view op = "ALLREDUCE", int size = 16) {
   return fmt::format(
       "[rank{0}]:[E ProcessGroupNCCL.cpp:632] [Rank {0}] Watchdog caught collective operation timeout: "
-      "WorkNCCL(SeqNum={1}, "
-      "OpType={2}, NumelIn={3}, NumelOut={3}, Timeout(ms)=600000) ran for 600018 milliseconds before timing "
-      "out.\n",
+      "WorkNCCL(SeqNum={1}, OpType={2}, NumelIn={3}, NumelOut={3}, Timeout(ms)=600000) ran for 600018 "
+      "milliseconds before timing out.\n",
       rank, seq, op, size);
 }
 
 std::string enqueued(int rank, int last) {
   return fmt::format(
       "[rank{0}]:[E ProcessGroupNCCL.cpp:2268] [PG ID 0 PG GUID 0(default_pg) Rank {0}]  failure detected by "
-      "watchdog at work "
-      "sequence id: 7 PG status: last enqueued work: {1}, last completed work: 6\n",
+      "watchdog at work sequence id: 7 PG status: last enqueued work: {1}, last completed work: 6\n",
       rank, last);
 }
 
@@ -61,7 +59,7 @@ TEST(Collectives, ARankThatDidNotReportIsNamedWhereTheWorldIsKnown) {
   EXPECT_EQ(cause_of(findings), "collective-timeout 2: rank 2");
   EXPECT_EQ(findings.front().why,
             "3 ranks waited 600 s for the others, the first in ALLREDUCE 7 of 16 elements; rank 2: no "
-            "report: never entered it, or had ended");
+            "report: never entered it, or had exited");
 }
 
 TEST(Collectives, AReportAloneNamesNobody) {
@@ -79,8 +77,7 @@ TEST(Collectives, GroupsOfDifferentGuidsAreNotCompared) {
   const auto in_group = [](int rank, std::string_view guid, int seq) {
     return fmt::format(
         "[PG ID 1 PG GUID {}(tp) Rank {}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum={}, "
-        "OpType=ALLREDUCE, "
-        "NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600018 milliseconds\n",
+        "OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600018 milliseconds\n",
         guid, rank, seq);
   };
   EXPECT_EQ(
@@ -94,8 +91,7 @@ TEST(Collectives, AllOfTheCauseIsToldInASentence) {
   auto findings = findings_of(timeout(0, 7) + timeout(1, 7) + timeout(2, 7, "BROADCAST"));
   EXPECT_EQ(findings.front().why,
             "3 ranks waited 600 s for the others, the first in ALLREDUCE 7 of 16 elements; rank 2: in "
-            "BROADCAST 7 of "
-            "16 elements while ranks 0 and 1 waited in ALLREDUCE 7 of 16 elements");
+            "BROADCAST 7 of 16 elements while ranks 0 and 1 waited in ALLREDUCE 7 of 16 elements");
   EXPECT_EQ(findings.front().confidence, Confidence::sure);
   EXPECT_EQ(findings.front().weight, 65);
   EXPECT_EQ(findings.front().count, 3U);
@@ -192,12 +188,12 @@ TEST(Collectives, SilentRanksWereElsewhereOnlyIfAllOfThemWere) {
   auto findings = findings_of("world size: 6\n" + reports({0, 1, 2, 3}) + closed(4) + closed(5));
   EXPECT_EQ(cause_of(findings), "collective-desync 6: ranks 4 and 5");
   EXPECT_EQ(findings.front().confidence, Confidence::likely);
-  EXPECT_TRUE(findings.front().why.ends_with("ranks 4 and 5: in another operation meanwhile"));
+  EXPECT_TRUE(findings.front().why.ends_with("ranks 4 and 5: in another operation at that time"));
   findings = findings_of("world size: 6\n" + reports({0, 1, 2, 3}) + closed(4));
   EXPECT_EQ(cause_of(findings), "collective-timeout 6: ranks 4 and 5");
   EXPECT_EQ(findings.front().confidence, Confidence::likely);
   EXPECT_EQ(findings.front().weight, 45);
-  EXPECT_TRUE(findings.front().fix.starts_with("look at what these ranks did at that time"));
+  EXPECT_TRUE(findings.front().fix.starts_with("check what these ranks did at that time"));
 }
 
 TEST(Collectives, ACulpritHasTheHostThatIsKnownOfIt) {
@@ -208,14 +204,12 @@ TEST(Collectives, ACulpritHasTheHostThatIsKnownOfIt) {
 TEST(Collectives, WithoutRanksTheReportNamesNobody) {
   const std::string report =
       "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7, OpType=ALLREDUCE, "
-      "Timeout(ms)=1800000) ran for "
-      "1802710 milliseconds before timing out.\n";
+      "Timeout(ms)=1800000) ran for 1802710 milliseconds before timing out.\n";
   const auto findings = findings_of(report + report);
   EXPECT_EQ(cause_of(findings), "collective-timeout 1");
-  EXPECT_EQ(
-      findings.front().why,
-      "a collective (ALLREDUCE 7) did not complete in 1803 s. Who reports this waited for somebody else: the "
-      "report alone names no culprit");
+  EXPECT_EQ(findings.front().why,
+            "a collective (ALLREDUCE 7) did not complete in 1803 s. The rank that reports this waited for "
+            "another one: the report alone does not name the culprit");
   EXPECT_EQ(findings.front().weight, 40);
   EXPECT_EQ(findings.front().count, 1U);
   EXPECT_EQ(findings.front().confidence, Confidence::unsure);
@@ -231,8 +225,7 @@ TEST(Collectives, OfSeveralGroupsTheOneThatProvesMostIsTold) {
   const auto in_group = [](int rank, int group, int seq, std::string_view guid = "") {
     return fmt::format(
         "[PG ID {} {}Rank {}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum={}, "
-        "OpType=ALLREDUCE, "
-        "NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600018 milliseconds\n",
+        "OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600018 milliseconds\n",
         group, guid.empty() ? "" : fmt::format("PG GUID {}(tp) ", guid), rank, seq);
   };
   auto findings = findings_of(in_group(0, 1, 5) + in_group(1, 1, 5) + in_group(2, 2, 5) + in_group(3, 2, 6));
@@ -272,17 +265,17 @@ class Told {
 std::string init(int rank, std::string_view end) {
   return fmt::format(
       "n{0}:1:2 [0] NCCL INFO ncclCommInitRankConfig comm 0x5{0} rank {0} nranks 3 cudaDev 0 nvmlDev 0 busId "
-      "1b000 commId 0x77 - "
-      "Init {1}\n",
+      "1b000 commId 0x77 - Init {1}\n",
       rank, end);
 }
 
 TEST(NcclInit, RanksThatDidNotComeAreNamed) {
   const auto findings = findings_of(init(0, "START") + init(2, "START"));
   EXPECT_EQ(cause_of(findings), "nccl-init-incomplete 1: rank 1");
-  EXPECT_EQ(findings.front().why,
-            "a communicator of 3 ranks did not come up: 2 of its ranks began, none completed; 1 is not in "
-            "these logs");
+  EXPECT_EQ(
+      findings.front().why,
+      "a communicator of 3 ranks did not initialize: 2 of its ranks started, none completed; 1 is not in "
+      "these logs");
 }
 
 TEST(NcclInit, OneThatCompletedIsWell) {
@@ -300,11 +293,10 @@ TEST(NcclInit, SeveralThatDidNotComeAreNamed) {
   const auto findings = findings_of(init_of("1", "4", "START") + init_of("3", "4", "START"));
   EXPECT_EQ(cause_of(findings), "nccl-init-incomplete 1: ranks 0 and 2");
   EXPECT_EQ(findings.front().why,
-            "a communicator of 4 ranks did not come up: 2 of its ranks began, none completed; 0 and 2 are "
-            "not in these "
-            "logs");
+            "a communicator of 4 ranks did not initialize: 2 of its ranks started, none completed; 0 and 2 "
+            "are not in these logs");
   EXPECT_EQ(findings.front().fix,
-            "read the logs of those ranks: they failed before, hang, or were not started");
+            "read the logs of those ranks: they failed earlier, hang, or were not started");
   EXPECT_EQ(findings.front().confidence, Confidence::unsure);
   EXPECT_EQ(findings.front().weight, 42);
   EXPECT_EQ(findings.front().count, 2U);
@@ -319,8 +311,8 @@ TEST(NcclInit, WhereAllCameTheNetworkIsToBlame) {
   const auto findings = findings_of(init_of("0", "2", "START") + init_of("1", "2", "START"));
   EXPECT_EQ(cause_of(findings), "nccl-init-incomplete 1");
   EXPECT_EQ(findings.front().why,
-            "a communicator of 2 ranks did not come up: 2 of its ranks began, none completed");
-  EXPECT_TRUE(findings.front().fix.starts_with("all ranks came: look for their network"));
+            "a communicator of 2 ranks did not initialize: 2 of its ranks started, none completed");
+  EXPECT_TRUE(findings.front().fix.starts_with("all ranks arrived: check their network"));
 }
 
 TEST(NcclInit, EachCommunicatorCountsForItself) {
@@ -400,7 +392,7 @@ std::string xids(std::string_view text) {
 TEST(Xid, OneAloneIsToldByItsMeaning) {
   const auto findings = findings_of(xid(79));
   EXPECT_EQ(findings.front().why, "Xid 79: the GPU has fallen off the bus");
-  EXPECT_EQ(findings.front().fix, "drain the node and reboot it; replace the GPU if it comes again");
+  EXPECT_EQ(findings.front().fix, "drain the node and reboot it; replace the GPU if the fault returns");
   EXPECT_EQ(findings.front().weight, 90);
   EXPECT_EQ(cause_of(findings), "gpu-xid 1: PCI:0000:38:00");
   EXPECT_EQ(findings_of(xid(79) + xid(79)).front().why, "Xid 79: the GPU has fallen off the bus");
@@ -414,20 +406,20 @@ TEST(Xid, WeighsAsMuchAsItSaysOfTheHardware) {
   EXPECT_EQ(findings_of(xid(109)).front().weight, 89);
   EXPECT_EQ(findings_of(xid(48)).front().weight, 90);
   EXPECT_EQ(findings_of(xid(999)).front().weight, 80);
-  EXPECT_EQ(findings_of(xid(999)).front().why, "Xid 999: the driver reported a fault of the GPU");
+  EXPECT_EQ(findings_of(xid(999)).front().why, "Xid 999: the driver reported a GPU fault");
 }
 
 TEST(Xid, OfEqualOnesTheFirstIsTold) {
   EXPECT_EQ(xids(xid(79) + xid(48)),
             "1 90 Xid 79: the GPU has fallen off the bus (seen on this GPU: Xid 79 and 48)");
   EXPECT_EQ(xids(xid(48) + xid(45)),
-            "1 90 Xid 48: an error of two bits in the GPU's memory (seen on this GPU: Xid 48 and 45)");
+            "1 90 Xid 48: a double-bit error in the GPU's memory (seen on this GPU: Xid 48 and 45)");
 }
 
 TEST(Xid, ALineThatNamesTheProcessIsToldOfAProgramsFaultsAlone) {
   const std::string of_13 =
-      "Xid 13: a kernel of the program accessed memory out of range, or executed what it must not";
-  const std::string of_43 = "Xid 43: the GPU ended a program that had failed";
+      "Xid 13: a kernel of the program accessed memory out of range, or executed an illegal instruction";
+  const std::string of_43 = "Xid 43: the GPU stopped a program that had failed";
   EXPECT_EQ(xids(xid(13) + xid(43, kNamed)), "2 63 " + of_43 + " (seen on this GPU: Xid 13 and 43)");
   EXPECT_EQ(xids(xid(13) + xid(43)), "1 63 " + of_13 + " (seen on this GPU: Xid 13 and 43)");
   EXPECT_EQ(xids(xid(13, kNamed) + xid(43, kNamed)), "1 63 " + of_13 + " (seen on this GPU: Xid 13 and 43)");
@@ -436,7 +428,7 @@ TEST(Xid, ALineThatNamesTheProcessIsToldOfAProgramsFaultsAlone) {
   EXPECT_EQ(xids(xid(13) + xid(45, kNamed)), "1 63 " + of_13 + " (seen on this GPU: Xid 13 and 45)");
   EXPECT_EQ(xids(xid(43) + xid(43, kNamed)), "1 62 " + of_43);
   EXPECT_EQ(xids(xid(48) + xid(13, kNamed)),
-            "1 90 Xid 48: an error of two bits in the GPU's memory (seen on this GPU: Xid 48 and 13)");
+            "1 90 Xid 48: a double-bit error in the GPU's memory (seen on this GPU: Xid 48 and 13)");
 }
 
 TEST(Xid, ThePidIsThatOfTheLastLineThatNamesOne) {

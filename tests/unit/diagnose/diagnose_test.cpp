@@ -209,18 +209,18 @@ class DiagnoseRun : public testing::Test {
 TEST_F(DiagnoseRun, TellsWhichSignalEndedTheFirst) {
   const std::string who = "python (pid 4711) of learner.0 ";
   EXPECT_EQ(told(ended(R"({"signal": "SIGKILL"})")),
-            "process-killed 46 sure: " + who + "was killed (SIGKILL), and not by nlaunch");
+            "process-killed 46 sure: " + who + "was killed (SIGKILL), not by nlaunch");
   EXPECT_EQ(told(ended(R"({"signal": "SIGSEGV"})")),
             "segfault-native-library 46 sure: " + who + "crashed in native code (SIGSEGV)");
   EXPECT_EQ(told(ended(R"({"signal": "SIGBUS"})")),
             "segfault-native-library 46 sure: " + who +
-                "crashed in native code (SIGBUS): often /dev/shm or a disk is full");
+                "crashed in native code (SIGBUS): often because /dev/shm or a disk is full");
   EXPECT_EQ(told(ended(R"({"signal": "SIGABRT"})")),
             "aborted 46 sure: " + who + "was aborted by its own native code (SIGABRT)");
   EXPECT_EQ(told(ended(R"({"signal": "SIGTERM"})")),
-            "process-terminated 46 sure: " + who + "was terminated (SIGTERM), and not by nlaunch");
+            "process-terminated 46 sure: " + who + "was terminated (SIGTERM), not by nlaunch");
   EXPECT_EQ(told(ended(R"({"code": 130})")),
-            "process-terminated 46 sure: " + who + "was interrupted (SIGINT), and not by nlaunch");
+            "process-terminated 46 sure: " + who + "was interrupted (SIGINT), not by nlaunch");
 }
 
 TEST_F(DiagnoseRun, TellsAnEndAtTheEndOfTheLogOfThatProcess) {
@@ -230,14 +230,13 @@ TEST_F(DiagnoseRun, TellsAnEndAtTheEndOfTheLogOfThatProcess) {
   EXPECT_EQ(cause.text, "the end");
   EXPECT_EQ(cause.signature, "summary");
   EXPECT_EQ(names_of(cause.culprits), "learner.0 (python, pid 4711)");
-  EXPECT_TRUE(cause.fix.starts_with("who kills: the kernel where memory runs out"));
+  EXPECT_TRUE(cause.fix.starts_with("find out what killed it: the kernel when memory ran out"));
 }
 
 TEST_F(DiagnoseRun, TellsOfTheOutOfMemoryKillerWhereItKilledMeanwhile) {
   EXPECT_EQ(told(ended(R"({"signal": "SIGKILL"})", R"(, "oom_kills": 1)")),
             "host-oom 46 likely: python (pid 4711) of learner.0 was killed by the kernel: the node or the "
-            "memory limit "
-            "of the job had no memory left");
+            "memory limit of the job had no memory left");
   EXPECT_EQ(told(ended(R"({"signal": "SIGKILL"})", R"(, "oom_kills": 0)")).substr(0, 14), "process-killed");
   EXPECT_EQ(told(ended(R"({"signal": "SIGSEGV"})", R"(, "oom_kills": 1)")).substr(0, 8), "segfault");
 }
@@ -249,9 +248,9 @@ TEST_F(DiagnoseRun, TellsThatTheFirstExitedWhereItSaidNothing) {
   EXPECT_EQ(told(ended(R"({"code": 0})")), "ended-early 41 unsure: the sentence");
   const auto diagnosis = ended(R"({"code": 3})");
   EXPECT_EQ(names_of(diagnosis.findings[0].culprits), "learner.0");
-  EXPECT_EQ(diagnosis.findings[0].fix, "its last lines say why, in words that nlaunch does not know");
+  EXPECT_EQ(diagnosis.findings[0].fix, "its last lines say why, in a form that nlaunch does not recognize");
   EXPECT_EQ(ended(R"({"code": 0})").findings[0].fix,
-            "its last lines; a role that may end while the others go on has exit: ok");
+            "see its last lines; a role that may exit while the others continue needs exit: ok");
 }
 
 TEST_F(DiagnoseRun, TellsWhatTheFirstSaidOfItself) {
@@ -301,7 +300,7 @@ TEST_F(DiagnoseRun, TellsThatAProcessEndedBeforeItsLastStep) {
   EXPECT_EQ(told(diagnosis), "ended-early 41 unsure: learner.0 ended at step 5 of 10");
   EXPECT_EQ(diagnosis.findings[0].text, "the end");
   EXPECT_EQ(names_of(diagnosis.findings[0].culprits), "learner.0 (pid 4711)");
-  EXPECT_TRUE(diagnosis.findings[0].fix.starts_with("was it meant to (early stopping"));
+  EXPECT_TRUE(diagnosis.findings[0].fix.starts_with("was this intended (early stopping"));
 }
 
 std::string hang(bool sure, std::string_view doing) {
@@ -315,18 +314,18 @@ std::string hang(bool sure, std::string_view doing) {
 TEST_F(DiagnoseRun, TellsWhoHeldItUp) {
   auto diagnosis = run(hang(true, "computes"));
   EXPECT_EQ(told(diagnosis), "hang 72 sure: learner.0 held it up");
-  EXPECT_EQ(diagnosis.findings[0].fix, "nlaunch evidence shows what each process did");
+  EXPECT_EQ(diagnosis.findings[0].fix, "run nlaunch evidence to see what each process did");
   EXPECT_EQ(diagnosis.findings[0].text, "the end");
   EXPECT_EQ(names_of(diagnosis.findings[0].culprits), "learner.0 (python, pid 4711) and engine.0");
   diagnosis = run(hang(true, "stopped"));
   EXPECT_EQ(told(diagnosis), "process-stopped 72 sure: learner.0 held it up");
-  EXPECT_EQ(
-      diagnosis.findings[0].fix,
-      "kill -CONT 4711 (SIGCONT) continues it; who stops: a debugger, a person, job control of a shell");
+  EXPECT_EQ(diagnosis.findings[0].fix,
+            "kill -CONT 4711 (SIGCONT) continues it; find out what stopped it: a debugger, a person, or "
+            "shell job control");
   diagnosis = run(hang(true, "uninterruptible"));
   EXPECT_EQ(told(diagnosis), "process-stuck 72 sure: learner.0 held it up");
   EXPECT_EQ(diagnosis.findings[0].fix,
-            "a file server, a disk or a driver does not answer: the kernel's log of that node (dmesg -T)");
+            "a file server, disk or driver does not respond: see the kernel log of that node (dmesg -T)");
   diagnosis = run(hang(true, "paused"));
   EXPECT_EQ(told(diagnosis), "hang 72 sure: learner.0 held it up");
   EXPECT_TRUE(diagnosis.findings[0].fix.starts_with("POST /resume continues it"));
@@ -352,16 +351,15 @@ TEST_F(DiagnoseRun, TellsWhichChildWasLost) {
                              end, more));
   };
   EXPECT_EQ(told(lost(R"(, "end": {"signal": "SIGKILL"})")),
-            "process-killed 55 sure: worker (pid 5) of learner.0 was killed (SIGKILL), and not by nlaunch");
+            "process-killed 55 sure: worker (pid 5) of learner.0 was killed (SIGKILL), not by nlaunch");
   EXPECT_EQ(told(lost(R"(, "end": {"signal": "SIGKILL"})", R"(, "oom_kills": 2)")).substr(0, 19),
             "host-oom 55 likely:");
   EXPECT_EQ(told(lost(R"(, "end": {"code": 0})")),
-            "process-terminated 46 likely: worker (pid 5) of learner.0 ended in good order (exit code 0), as "
-            "after a "
-            "SIGTERM");
+            "process-terminated 46 likely: worker (pid 5) of learner.0 exited normally (exit code 0), as "
+            "after a SIGTERM");
   EXPECT_EQ(told(lost("")),
-            "process-exited 46 likely: worker (pid 5) of learner.0 ended; Linux before 6.15 tells its parent "
-            "alone how");
+            "process-exited 46 likely: worker (pid 5) of learner.0 exited; Linux before 6.15 tells only its "
+            "parent how");
   EXPECT_EQ(told(lost("", R"(, "oom_kills": 2)")).substr(0, 19), "host-oom 55 likely:");
   EXPECT_EQ(lost("").findings[0].text, "the end");
 }
@@ -371,7 +369,7 @@ TEST_F(DiagnoseRun, TellsWhoWasAskedToEndBeforeTheRunWasDecided) {
       "(EngineCore pid=7) [shutdown] EngineCore: trigger received signal=SIGTERM\n";
   write("learner.0", "first\n" + std::string(kAsked));
   const std::string asked =
-      "process-terminated 55 likely: EngineCore (pid 7) of learner.0 was terminated (SIGTERM), and not by "
+      "process-terminated 55 likely: EngineCore (pid 7) of learner.0 was terminated (SIGTERM), not by "
       "nlaunch";
   EXPECT_EQ(told(ended(R"({"code": 0})")), asked);
   EXPECT_EQ(told(ended(R"({"code": 128})")), asked);
@@ -381,7 +379,8 @@ TEST_F(DiagnoseRun, TellsWhoWasAskedToEndBeforeTheRunWasDecided) {
   EXPECT_EQ(told(ended(R"({"signal": "SIGKILL"})")).substr(0, 14), "process-killed");
   const auto diagnosis = ended(R"({"code": 0})");
   EXPECT_EQ(diagnosis.findings[0].position, (LogPosition{0, 2}));
-  EXPECT_EQ(diagnosis.findings[0].fix, "who sends SIGTERM: a person, the scheduler, a script of the site");
+  EXPECT_EQ(diagnosis.findings[0].fix,
+            "find out what sent SIGTERM: a person, the scheduler, or a site script");
 }
 
 constexpr std::string_view kMissing = "run.sh: line 3: tool: command not found\n";

@@ -72,7 +72,7 @@ TEST(OriginText, BeginsWithWhatNamesTheProcessBest) {
            Case{with({{"device", "0"}}), "GPU 0"},
            Case{with({{"device", "PCI:0000:38:00"}}), "PCI:0000:38:00"},
            Case{with({{"rank", "1"}, {"device", "1"}}), "rank 1 (GPU 1)"},
-           Case{with({{"peer", "n2:45"}, {"host", "n1"}}), "n2:45 (as n1 saw it)"},
+           Case{with({{"peer", "n2:45"}, {"host", "n1"}}), "n2:45 (as seen by n1)"},
        })
     EXPECT_EQ(origin.str(), text);
 }
@@ -113,7 +113,7 @@ TEST(NamesOf, CallsRanksByTheirNumbersOnlyWhereEachHasOne) {
                       with({{"process", "learner.1"}, {"rank", "1"}})}),
             "learner.0 (rank 0) and learner.1 (rank 1)");
   EXPECT_EQ(names_of({with({{"rank", "0"}, {"peer", "n1:5"}}), with({{"rank", "1"}, {"peer", "n1:5"}})}),
-            "n1:5 (as rank 0 saw it) and n1:5 (as rank 1 saw it)");
+            "n1:5 (as seen by rank 0) and n1:5 (as seen by rank 1)");
   EXPECT_EQ(names_of({with({{"rank", "1"}, {"host", "n1"}}), with({{"rank", "0"}, {"host", "n1"}})}),
             "ranks 0 and 1");
 }
@@ -141,7 +141,7 @@ TEST(NamesOf, PutsThePeerBeforeWhoSawIt) {
   origin.peer = "10.0.0.9";
   EXPECT_EQ(names_of({origin}), "10.0.0.9");
   origin.rank = "3";
-  EXPECT_EQ(names_of({origin}), "10.0.0.9 (as rank 3 saw it)");
+  EXPECT_EQ(names_of({origin}), "10.0.0.9 (as seen by rank 3)");
 }
 
 }  // namespace

@@ -244,7 +244,7 @@ TEST(Culprits, OfTwoDescriptionsOfOneProcessAreOne) {
       joined({with({{"host", "n1"}, {"rank", "3"}, {"pid", "7"}}), with({{"host", "n1"}, {"task", "3"}})}),
       "rank 3 on n1 (task 3, pid 7)");
   EXPECT_EQ(joined({with({{"peer", "n1:5"}}), with({{"peer", "n1:5"}, {"host", "n2"}})}),
-            "n1:5 (as n2 saw it)");
+            "n1:5 (as seen by n2)");
   EXPECT_EQ(joined({with({{"host", "n1"}, {"device", "0"}}), with({{"host", "n1"}, {"actor", "W"}})}),
             "W on n1 (GPU 0)");
   EXPECT_EQ(joined({with({{"host", "n1"}}), with({{"host", "n1"}, {"rank", "3"}})}), "rank 3 on n1");
@@ -258,7 +258,7 @@ TEST(Culprits, OfTwoProcessesAreTwo) {
   EXPECT_EQ(joined({with({{"rank", "3"}, {"pid", "7"}}), with({{"rank", "4"}, {"pid", "7"}})}),
             "ranks 3 and 4");
   EXPECT_EQ(joined({with({{"rank", "3"}, {"peer", "n1"}}), with({{"rank", "3"}, {"peer", "n2"}})}),
-            "n1 (as rank 3 saw it) and n2 (as rank 3 saw it)");
+            "n1 (as seen by rank 3) and n2 (as seen by rank 3)");
   EXPECT_EQ(joined({with({{"host", "n1"}, {"task", "3"}}), with({{"host", "n2"}, {"rank", "3"}})}),
             "task 3 on n1 and rank 3 on n2");
   EXPECT_EQ(joined({with({{"host", "n1"}, {"task", "3"}}), with({{"host", "n1"}, {"rank", "4"}})}),
@@ -301,8 +301,8 @@ TEST(LostPeer, IsTheOneOnTheHostThatOthersLost) {
   auto findings =
       findings_of(text_of({kClosed, "srun: error: n2: task 1: Exited with exit code 1\n", kExited}));
   EXPECT_EQ(cause_of(findings), "peer-process-died 1: task 0 on n1");
-  EXPECT_EQ(findings[0].why, "a process ended, and others lost their connection to it");
-  EXPECT_EQ(findings[0].fix, "read the log of that process: it ended first");
+  EXPECT_EQ(findings[0].why, "a process exited, and others lost their connection to it");
+  EXPECT_EQ(findings[0].fix, "read the log of that process: it exited first");
   findings = findings_of(text_of({kClosed, kKilled}));
   EXPECT_EQ(cause_of(findings), "peer-process-died 1: task 2 on n3");
 }
@@ -326,9 +326,8 @@ TEST(LostPeer, IsToldWhereItsEndIsToldFirst) {
 
 TEST(LostPeer, IsNotKnownWhereNothingEnded) {
   const auto findings = findings_of(kClosed);
-  EXPECT_EQ(cause_of(findings), "peer-process-died 1: n1.lan (as n2 (pid 5, GPU 0) saw it)");
-  EXPECT_EQ(findings[0].why,
-            "the process at the other end of a connection has ended: this rank only noticed");
+  EXPECT_EQ(cause_of(findings), "peer-process-died 1: n1.lan (as seen by n2 (pid 5, GPU 0))");
+  EXPECT_EQ(findings[0].why, "the process at the other end of a connection exited: this rank only noticed");
 }
 
 TEST(Engine, IsWhatDidNotStartWhateverTheReason) {
@@ -337,10 +336,9 @@ TEST(Engine, IsWhatDidNotStartWhateverTheReason) {
   auto findings = findings_of(text_of({kError, engine}));
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].category, "vllm-enginecore-start-failure");
-  EXPECT_EQ(
-      findings[0].why,
-      "vLLM's engine did not start: a GPU had no memory left; in the first CUDA call of a program that means "
-      "that somebody else holds it, or that it is faulty");
+  EXPECT_EQ(findings[0].why,
+            "vLLM's engine did not start: a GPU had no memory left; in the first CUDA call of a program this "
+            "means that another process holds the memory, or that the GPU is faulty");
   EXPECT_EQ(findings[0].position.line, 1U);
   findings = findings_of(text_of({"ValueError: so it is\n", engine}));
   EXPECT_EQ(findings[0].why, "vLLM's engine did not start: Python raised an exception");

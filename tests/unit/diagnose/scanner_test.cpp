@@ -285,7 +285,7 @@ TEST(Scanner, ReadsWhoALineIsAboutFromItsGroups) {
   EXPECT_EQ(who("srun: error: node1: task 3: Killed"), "task 3 on node1");
   EXPECT_EQ(who("The IPv6 network addresses of (node-0, 29500) cannot be retrieved"), "node-0:29500");
   EXPECT_EQ(who("[rank4]: gloo/transport/tcp/pair.cc:547] Connection closed by peer [192.168.7.7]:31485"),
-            "192.168.7.7 (as rank 4 saw it)");
+            "192.168.7.7 (as seen by rank 4)");
 }
 
 TEST(Match, KnowsItsGroupsByName) {

@@ -451,7 +451,8 @@ TEST(Tracebacks, AWeightOfAnotherShapeIsToldAsSuch) {
   const auto findings = findings_of(text(copies, of_a_size));
   EXPECT_EQ(findings.at(0).category, "shape-mismatch");
   EXPECT_EQ(findings.at(0).weight, 72);
-  EXPECT_EQ(findings.at(0).why, "a weight has another shape than the parameter of the engine that it is for");
+  EXPECT_EQ(findings.at(0).why,
+            "a weight has a different shape than the parameter of the engine that it is for");
   EXPECT_EQ(findings_of(text("a + b", of_a_size)).at(0).category, "python-exception");
   EXPECT_EQ(findings_of(text(copies, "AssertionError")).at(0).category, "shape-mismatch");
   EXPECT_EQ(findings_of(text(copies, "AssertionError: no such file")).at(0).category, "python-exception");
@@ -469,7 +470,7 @@ TEST(Tracebacks, AHintInTheLastLineSaysWhy) {
       raised("requests.exceptions.ReadTimeout: HTTPSConnectionPool(host='huggingface.co', port=443)"));
   EXPECT_EQ(findings.at(0).category, "hub-unreachable");
   EXPECT_EQ(findings.at(0).weight, 50);
-  EXPECT_EQ(findings.at(0).why, "the Hugging Face hub could not be reached, or not at once");
+  EXPECT_EQ(findings.at(0).why, "the Hugging Face Hub could not be reached, or only after retries");
   EXPECT_EQ(findings.at(0).source, "huggingface/huggingface_hub");
 }
 
@@ -483,7 +484,7 @@ TEST(Tracebacks, AWorkerOfRayThatEndedIsTold) {
   auto findings = findings_of(text("The actor is dead because its worker process has died.\n"));
   ASSERT_FALSE(findings.empty());
   EXPECT_EQ(findings[0].category, "ray-worker-died");
-  EXPECT_EQ(findings[0].why, "a Ray worker ended");
+  EXPECT_EQ(findings[0].why, "a Ray worker exited");
   EXPECT_EQ(findings[0].weight, 30);
   EXPECT_EQ(names_of(findings[0].culprits), "WorkerDict on 192.0.2.2 (pid 5740)");
   EXPECT_EQ(cause_of(text("")), "ray-worker-died 3: WorkerDict on 192.0.2.2 (pid 5740)");
@@ -491,8 +492,8 @@ TEST(Tracebacks, AWorkerOfRayThatEndedIsTold) {
       text("The actor is dead because its worker process has died. The process receives a SIGTERM.\n"));
   ASSERT_FALSE(findings.empty());
   EXPECT_EQ(cause_of(findings), "process-terminated 3: WorkerDict on 192.0.2.2 (pid 5740)");
-  EXPECT_EQ(findings[0].why, "a worker of Ray was terminated (SIGTERM)");
-  EXPECT_EQ(findings[0].fix, "who sends SIGTERM: a person, the scheduler, a script of the site");
+  EXPECT_EQ(findings[0].why, "a Ray worker was terminated (SIGTERM)");
+  EXPECT_EQ(findings[0].fix, "find out what sent SIGTERM: a person, the scheduler, or a site script");
 }
 
 TEST(Tracebacks, TheProcessIsTheOneThatRayNames) {

@@ -56,7 +56,7 @@ TEST(BorrowingScript, RefusesWhatSbatchCouldNotBeTold) {
   const auto made = borrowing_script(a_plan(), pool, {"/n", "/p", "/s", "/o"},
                                      a_template("#!/bin/bash\n{{DIRECTIVES}}\nexec {{COMMAND}}\n"));
   ASSERT_FALSE(made);
-  EXPECT_EQ(made.error().first_message(), "'--comment=two\nlines' cannot stand in an #SBATCH line");
+  EXPECT_EQ(made.error().first_message(), "'--comment=two\nlines' cannot be used in an #SBATCH line");
 }
 
 /// The line of a directive, or all that is said where there is no script.
@@ -142,7 +142,7 @@ TEST(SlurmScript, TheWalltimeRuleAsksForASignal) {
   EXPECT_EQ(lines(Walltime::Then::stop, seconds(65535)),
             "#SBATCH --no-requeue\n#SBATCH --signal=B:USR2@65535");
   EXPECT_EQ(lines(Walltime::Then::stop, seconds(65536)),
-            "error: `walltime: {before: 18h12m16s}` is more than Slurm's 18h12m15s [emit.slurm-value]\n");
+            "error: `walltime: {before: 18h12m16s}` exceeds Slurm's limit of 18h12m15s [emit.slurm-value]\n");
 }
 
 TEST(SlurmScript, EveryDirectiveIsOneWordForSbatch) {
@@ -158,23 +158,23 @@ TEST(SlurmScript, EveryDirectiveIsOneWordForSbatch) {
 
 TEST(SlurmScript, WhatSbatchCannotBeToldIsRefused) {
   constexpr std::string_view kHint =
-      "hint: line breaks and other control characters, and what is not UTF-8, are not allowed there\n";
+      "hint: line breaks, other control characters and invalid UTF-8 are not allowed there\n";
   EXPECT_EQ(directive({"comment", "a\n#SBATCH --wrap=b", ""}),
-            "error: '--comment=a\\n#SBATCH --wrap=b' cannot stand in an #SBATCH line [emit.slurm-value]\n" +
+            "error: '--comment=a\\n#SBATCH --wrap=b' cannot be used in an #SBATCH line [emit.slurm-value]\n" +
                 std::string(kHint));
-  EXPECT_EQ(
-      directive({"comment", "a\xff", ""}),
-      "error: '--comment=a\\xff' cannot stand in an #SBATCH line [emit.slurm-value]\n" + std::string(kHint));
+  EXPECT_EQ(directive({"comment", "a\xff", ""}),
+            "error: '--comment=a\\xff' cannot be used in an #SBATCH line [emit.slurm-value]\n" +
+                std::string(kHint));
   EXPECT_TRUE(directive({"x\nrm -rf /", "", ""}).contains("[emit.slurm-value]"));
   auto plan = a_plan();
   plan.name = "a\nb";
-  EXPECT_EQ(script(plan), "error: '--job-name=a\\nb' cannot stand in an #SBATCH line [emit.slurm-value]\n" +
+  EXPECT_EQ(script(plan), "error: '--job-name=a\\nb' cannot be used in an #SBATCH line [emit.slurm-value]\n" +
                               std::string(kHint));
   auto job = a_job();
   job.output = "/runs\\j/slurm-%j.log";
   EXPECT_EQ(script(a_plan(), job),
             "error: Slurm cannot write its log to '/runs\\j/slurm-%j.log' [emit.slurm-value]\n"
-            "hint: it takes a backslash in the path for a sign of its own: give another --runs-dir\n");
+            "hint: Slurm treats a backslash in the path as an escape character: use another --runs-dir\n");
 }
 
 TEST(SlurmScript, NothingInAPathBecomesShell) {

@@ -26,14 +26,14 @@ TEST(SlurmTemplate, CommandsMayStandBeforeTheLast) {
 
 TEST(SlurmTemplate, NlaunchTakesThePlaceOfTheShell) {
   constexpr std::string_view kHint =
-      "hint: Slurm sends its signals to this shell: it has to become nlaunch, or nlaunch never hears them\n";
+      "hint: Slurm sends its signals to this shell: it must exec nlaunch, or nlaunch never receives them\n";
   EXPECT_EQ(complaint("#!/bin/bash\n{{DIRECTIVES}}\n{{COMMAND}}\n"),
             "job.sbatch:3:1: error: the last command must be 'exec {{COMMAND}}' [emit.last-line]\n"
             "   3 | {{COMMAND}}\n"
             "     | ^^^^^^^^^^^\n" +
                 std::string(kHint));
   EXPECT_EQ(complaint("#!/bin/bash\n{{DIRECTIVES}}\nexec {{COMMAND}}\necho done\n"),
-            "job.sbatch:3:6: error: {{COMMAND}} stands on the last line only [emit.misplaced-name]\n"
+            "job.sbatch:3:6: error: {{COMMAND}} is allowed only on the last line [emit.misplaced-name]\n"
             "   3 | exec {{COMMAND}}\n"
             "     |      ^^^^^^^^^^^\n"
             "hint: exec {{COMMAND}}\n"
@@ -53,27 +53,27 @@ TEST(SlurmTemplate, NlaunchTakesThePlaceOfTheShell) {
 
 TEST(SlurmTemplate, DirectivesStandWhereSbatchReadsThem) {
   EXPECT_EQ(complaint("#!/bin/bash\nset -u\n{{DIRECTIVES}}\nexec {{COMMAND}}\n"),
-            "job.sbatch:3:1: error: {{DIRECTIVES}} stands alone on its line, above the first command "
+            "job.sbatch:3:1: error: {{DIRECTIVES}} must be alone on its line, above the first command "
             "[emit.misplaced-name]\n"
             "   3 | {{DIRECTIVES}}\n"
             "     | ^^^^^^^^^^^^^^\n"
-            "hint: sbatch reads no directive below a command\n");
+            "hint: sbatch ignores directives after a command\n");
   EXPECT_TRUE(
       complaint("#!/bin/bash\n# {{DIRECTIVES}}\nexec {{COMMAND}}\n").contains("[emit.misplaced-name]"));
   EXPECT_EQ(complaint("#!/bin/bash\n{{DIRECTIVES}}\n#SBATCH --nodes=9\nexec {{COMMAND}}\n"),
-            "job.sbatch:3:1: error: directives do not stand in a template [emit.directive]\n"
+            "job.sbatch:3:1: error: directives are not allowed in a template [emit.directive]\n"
             "   3 | #SBATCH --nodes=9\n"
             "     | ^^^^^^^^^^^^^^^^^\n"
-            "hint: write it under `scheduler: {directives: ...}` of the profile, where it is checked\n");
+            "hint: put it under `scheduler: {directives: ...}` in the profile, where it is checked\n");
 }
 
 TEST(SlurmTemplate, NamesStandWhereNothingIsInterpreted) {
   EXPECT_EQ(complaint("#!/bin/bash\n{{DIRECTIVES}}\necho {{EXPERIMENT}}\nexec {{COMMAND}}\n"),
-            "job.sbatch:3:6: error: {{EXPERIMENT}} stands in a comment above the first command only "
+            "job.sbatch:3:6: error: {{EXPERIMENT}} is allowed only in a comment above the first command "
             "[emit.misplaced-name]\n"
             "   3 | echo {{EXPERIMENT}}\n"
             "     |      ^^^^^^^^^^^^^^\n"
-            "hint: start the line with '# '; in the script's own commands, Slurm's variables say the same: "
+            "hint: start the line with '# '; in the script's own commands, use Slurm's variables instead: "
             "$SLURM_JOB_NAME\n");
   for (const auto* line : {"#{{NAME}}", "cat <<X\n# {{NAME}}\nX", "# exec {{COMMAND}}", "#! {{PLAN}}"}) {
     EXPECT_TRUE(complaint(std::string("#!/bin/bash\n{{DIRECTIVES}}\n") + line + "\nexec {{COMMAND}}\n")
@@ -90,7 +90,7 @@ TEST(SlurmTemplate, WhatSbatchWouldRefuseIsRefused) {
             "hint: #!/bin/bash\n");
   EXPECT_EQ(
       complaint("#!/bin/bash\r\n{{DIRECTIVES}}\r\nexec {{COMMAND}}\r\n"),
-      "job.sbatch:1:1: error: the line ends as on DOS, and sbatch refuses such a script [emit.line-ends]\n"
+      "job.sbatch:1:1: error: the line has a DOS line ending (CRLF), which sbatch rejects [emit.line-ends]\n"
       "   1 | #!/bin/bash\n"
       "     | ^^^^^^^^^^^\n"
       "hint: sed -i 's/\\r$//' job.sbatch\n");

@@ -30,17 +30,17 @@ TEST(Template, PutsValuesInAsTheyAre) {
 
 TEST(Template, SaysEveryNameThatItDoesNotKnow) {
   EXPECT_EQ(complaint("# {{TITLE}} für {{NOTES}}\n{{ COMMAND }} {{Whatever}}\n"),
-            "job.sbatch:1:17: error: '{{NOTES}}' is no name of this template [emit.unknown-name]\n"
+            "job.sbatch:1:17: error: '{{NOTES}}' is not a name of this template [emit.unknown-name]\n"
             "   1 | # {{TITLE}} für {{NOTES}}\n"
             "     |                 ^^^^^^^^^\n"
             "hint: did you mean {{NOTE}}?\n"
             "\n"
-            "job.sbatch:2:1: error: '{{ COMMAND }}' is no name of this template [emit.unknown-name]\n"
+            "job.sbatch:2:1: error: '{{ COMMAND }}' is not a name of this template [emit.unknown-name]\n"
             "   2 | {{ COMMAND }} {{Whatever}}\n"
             "     | ^^^^^^^^^^^^^\n"
             "hint: did you mean {{COMMAND}}?\n"
             "\n"
-            "job.sbatch:2:15: error: '{{Whatever}}' is no name of this template [emit.unknown-name]\n"
+            "job.sbatch:2:15: error: '{{Whatever}}' is not a name of this template [emit.unknown-name]\n"
             "   2 | {{ COMMAND }} {{Whatever}}\n"
             "     |               ^^^^^^^^^^^^\n"
             "hint: the names are TITLE, COMMAND, NOTE\n"
@@ -53,16 +53,17 @@ TEST(Template, SaysWhatIsNotClosed) {
             "job.sbatch:2:8: error: '{{' is not closed on its line [emit.unclosed-name]\n"
             "   2 |   exec {{COMMAND}\n"
             "     |        ^^\n"
-            "hint: a name is written {{NAME}}; the names are TITLE, COMMAND, NOTE\n");
+            "hint: write a name as {{NAME}}; the names are TITLE, COMMAND, NOTE\n");
 }
 
 TEST(Template, SaysWhatItMustUse) {
-  EXPECT_EQ(complaint("# {{NOTE}}\n"),
-            "job.sbatch: error: the template does not use {{TITLE}}, which it must [emit.missing-name]\n"
-            "\n"
-            "job.sbatch: error: the template does not use {{COMMAND}}, which it must [emit.missing-name]\n"
-            "\n"
-            "2 errors\n");
+  EXPECT_EQ(
+      complaint("# {{NOTE}}\n"),
+      "job.sbatch: error: the template does not use {{TITLE}}, which is required [emit.missing-name]\n"
+      "\n"
+      "job.sbatch: error: the template does not use {{COMMAND}}, which is required [emit.missing-name]\n"
+      "\n"
+      "2 errors\n");
   EXPECT_EQ(complaint(""), complaint("# {{NOTE}}\n"));
 }
 

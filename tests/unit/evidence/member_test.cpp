@@ -94,13 +94,13 @@ TEST(Situation, OfOneThatShutsDown) {
   for (const Frame& frame :
        {Frame{"_shutdown", "threading.py", 1}, Frame{"_exit_function", "multiprocessing/util.py", 1},
         Frame{"_run_exitfuncs", "atexit.py", 1}})
-    EXPECT_EQ(said(with({frame})), "is ending: its Python shuts down") << frame.function;
-  EXPECT_EQ(said(with({}, {{"Py_FinalizeEx", "", 0}})), "is ending: its Python shuts down");
+    EXPECT_EQ(said(with({frame})), "is exiting: its Python is shutting down") << frame.function;
+  EXPECT_EQ(said(with({}, {{"Py_FinalizeEx", "", 0}})), "is exiting: its Python is shutting down");
   auto member = with({kTrain});
   member.last_step = "8/8";
-  EXPECT_EQ(said(member), "is ending: its last step, 8/8, is done");
+  EXPECT_EQ(said(member), "is exiting: its last step, 8/8, is done");
   member.state = 'D';
-  EXPECT_EQ(said(member), "is ending: its last step, 8/8, is done");
+  EXPECT_EQ(said(member), "is exiting: its last step, 8/8, is done");
   // One that is still in a collective after its last step is waited for, and waits.
   member.state = 'S';
   member.native = {{"poll", "/venv/libnccl.so.2", 0}};
@@ -112,7 +112,7 @@ TEST(Situation, OfAServerThatIsPaused) {
   member.server = Server();
   EXPECT_EQ(situation_of(member).doing, Doing::collective);
   member.server->paused = true;
-  EXPECT_EQ(said(member), "is paused (GET /is_paused), and nobody has resumed it");
+  EXPECT_EQ(said(member), "is paused (GET /is_paused), and nothing has resumed it");
   EXPECT_TRUE(situation_of(member).certain);
 }
 
@@ -145,10 +145,10 @@ TEST(Situation, ElsewhereIsCertainWhereItCannotWaitForAGpu) {
 }
 
 TEST(Situation, IsUnknownWithoutAnyStack) {
-  EXPECT_EQ(said(alive()), "waits, and nothing tells where");
+  EXPECT_EQ(said(alive()), "waits, location unknown");
   EXPECT_FALSE(situation_of(alive()).certain);
   EXPECT_EQ(situation_of(with({}, {{"poll", "libc.so.6", 0}})).doing, Doing::elsewhere);
-  EXPECT_EQ(describe(Situation()), "runs, and nothing tells where");
+  EXPECT_EQ(describe(Situation()), "runs, location unknown");
 }
 
 TEST(Situation, HasThePlaceInWhatIsTheUsersOwn) {

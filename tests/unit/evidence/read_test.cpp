@@ -245,7 +245,7 @@ TEST_F(ReadEvidence, FollowsNoLinks) {
 TEST_F(ReadEvidence, OfAnotherTypeIsAnError) {
   write("learner.0/processes.json", R"({"name": "learner.0", "pid": "seven", "processes": []})");
   EXPECT_TRUE(read_evidence(folder_).error().first_message().starts_with(
-      fmt::format("the evidence in {} cannot be read: ", folder_.string())));
+      fmt::format("cannot read the evidence in {}: ", folder_.string())));
 }
 
 TEST_F(ReadEvidence, ItsVerdictIsWritten) {
@@ -278,7 +278,7 @@ TEST_F(ReadEvidence, ItsVerdictIsWritten) {
 
 TEST_F(ReadEvidence, SaysWhereThereIsNone) {
   EXPECT_EQ(read_evidence(folder_ / "other").error().first_message(),
-            fmt::format("there is no evidence in {}/other", folder_.string()));
+            fmt::format("no evidence in {}/other", folder_.string()));
 }
 
 }  // namespace

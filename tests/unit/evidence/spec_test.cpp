@@ -55,7 +55,7 @@ TEST(Spec, HasThirtySecondsWhereNothingIsSaid) {
 TEST(Spec, SaysWhatIsMissing) {
   const auto spec = spec_from(R"({"folder": "f", "processes": []})");
   ASSERT_FALSE(spec);
-  EXPECT_TRUE(spec.error().first_message().starts_with("what to collect cannot be read: "));
+  EXPECT_TRUE(spec.error().first_message().starts_with("cannot read what to collect: "));
   EXPECT_NE(spec.error().first_message().find("key 'host' not found"), std::string::npos);
 }
 

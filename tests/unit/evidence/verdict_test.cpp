@@ -36,7 +36,7 @@ TEST(Verdict, WhoMayWaitForItsGpuIsNotBlamedForSure) {
   // Native stacks show that it waits for the GPU, as a victim of NCCL does.
   busy.native = {{"cuStreamSynchronize", "", 0}, {"main", "", 0}};
   const auto seen = of({busy, waiting(1), waiting(2)});
-  EXPECT_EQ(judge(seen).sentence, "unsure: nothing tells who is to blame; 3 others wait");
+  EXPECT_EQ(judge(seen).sentence, "unsure: nothing shows which process is to blame; 3 others wait");
 }
 
 /// One whose GPU was at work, and now is so busy and draws so many watts.
@@ -63,11 +63,10 @@ TEST(Verdict, AnIdleGpuAmongThoseThatWaitInAKernelIsSuspect) {
         with_gpu(evidence, in(rank, {}, ""), rank == 1 ? 0 : 100, rank == 1 ? 80 : 130));
   const auto verdict = judge(evidence);
   EXPECT_EQ(verdict.sentence,
-            "unsure: learner.1 (rank 1) on node0 may be the culprit: it has a GPU that is idle, while those "
-            "of the others "
-            "wait in a kernel");
+            "unsure: learner.1 (rank 1) on node0 may be the culprit: it has an idle GPU, while the GPUs of "
+            "the others wait in a kernel");
   EXPECT_EQ(says(evidence), (std::vector<std::string>{"learner.0 and learner.2: 100 % busy at 130 W, 500 W "
-                                                      "at work: a kernel that waits, as in a collective",
+                                                      "when working: a kernel that waits, as in a collective",
                                                       "learner.1: idle"}));
 }
 
@@ -82,14 +81,16 @@ TEST(Verdict, IdleEnginesAreToldApartFromStuckLearners) {
   auto stuck = of({});
   stuck.members = {with_gpu(stuck, in(0, {}, ""), 100, 130), with_gpu(stuck, in(1, {}, ""), 100, 131),
                    with_gpu(stuck, engine(0), 0, 80)};
-  EXPECT_EQ(says(stuck).back(), "those that generate are idle and not the cause: those that train are stuck");
+  EXPECT_EQ(says(stuck).back(),
+            "the processes that generate are idle and not the cause: those that train are stuck");
   auto generating = of({});
   generating.members = {with_gpu(generating, in(0, {}, ""), 0, 80), with_gpu(generating, engine(0), 97, 480)};
-  EXPECT_EQ(says(generating).back(), "those that train wait for those that generate, which are at work");
+  EXPECT_EQ(says(generating).back(),
+            "the processes that train wait for those that generate, which are busy");
   auto nothing = of({});
   nothing.members = {with_gpu(nothing, in(0, {}, ""), 0, 80), with_gpu(nothing, engine(0), 0, 80)};
   EXPECT_EQ(says(nothing).back(),
-            "nothing computes: all wait for something that is no GPU (a queue, a lock, a file)");
+            "nothing computes: all wait for something other than a GPU (a queue, a lock, a file)");
   for (const auto* one : {&stuck, &generating, &nothing}) EXPECT_TRUE(of_gpus(*one).accused.empty());
 }
 
@@ -100,8 +101,8 @@ TEST(Verdict, WhatTheRanksComparedIsBelievedByMajority) {
     member.last_words = fmt::format(
         "RuntimeError: Detected mismatch between collectives on ranks. Rank {} is running collective: "
         "CollectiveFingerPrint(SequenceNumber=7, OpType={}), but Rank {} is running collective: "
-        "CollectiveFingerPrint("
-        "SequenceNumber=7, OpType={}).Collectives differ in the following aspects: 	 Op type: ...\n",
+        "CollectiveFingerPrint(SequenceNumber=7, OpType={}).Collectives differ in the following aspects: "
+        "	 Op type: ...\n",
         rank, own, peer, others);
     return member;
   };
@@ -112,8 +113,7 @@ TEST(Verdict, WhatTheRanksComparedIsBelievedByMajority) {
       of({said(0, reduce, 1, "BARRIER"), said(1, "BARRIER", 0, reduce), said(2, reduce, 1, "BARRIER")});
   EXPECT_EQ(judge(evidence).sentence,
             "learner.1 (rank 1) on node0 is the culprit: it entered SequenceNumber=7, OpType=BARRIER, where "
-            "others entered "
-            "SequenceNumber=7, OpType=ALLREDUCE, TensorShape=[8], TensorDtypes=Float");
+            "others entered SequenceNumber=7, OpType=ALLREDUCE, TensorShape=[8], TensorDtypes=Float");
   const auto two = of({said(0, reduce, 1, "BARRIER"), said(1, "BARRIER", 0, reduce)});
   EXPECT_FALSE(judge(two).sure);
   EXPECT_EQ(culprits(judge(two), two), (Ranks{0, 1}));
@@ -126,8 +126,7 @@ TEST(Verdict, WhoIsMissingInTheBarrierBeforeACollectiveIsTheCulprit) {
   const auto evidence = of({complains, in(1, {}, "futex_do_wait"), waiting(2), in(3, {}, "futex_do_wait")});
   EXPECT_EQ(judge(evidence).sentence,
             "learner.1 (rank 1) on node0 and learner.3 (rank 3) on node0 are the culprits: the first has not "
-            "come to the barrier "
-            "before a collective, as learner.0 says; learner.2 waits for it");
+            "reached the barrier before a collective, as learner.0 reports; learner.2 waits for it");
 }
 
 TEST(Verdict, AStoppedOneIsTheCulpritWhateverElseIsKnown) {
@@ -182,8 +181,7 @@ TEST(Verdict, TheOnlyOneInAnotherCollectiveIsTheCulprit) {
   const auto evidence = of({waiting(0), other(1), waiting(2)});
   EXPECT_EQ(judge(evidence).sentence,
             "learner.1 (rank 1) on node0 is the culprit: it waits in all_gather, called from evaluate "
-            "(train.py:30), "
-            "where others are in all_reduce; 2 others wait");
+            "(train.py:30), where others are in all_reduce; 2 others wait");
   // Of two, either; of more than one, or beside other roles, groups may be theirs alone.
   const auto two = of({waiting(0), other(1)});
   EXPECT_FALSE(judge(two).sure);
@@ -199,7 +197,7 @@ TEST(Verdict, AllInTheSameCollectiveTellNothing) {
   const auto verdict = judge(evidence);
   EXPECT_FALSE(verdict.sure);
   EXPECT_TRUE(verdict.culprits.empty());
-  EXPECT_EQ(verdict.sentence, "unsure: nothing tells who is to blame; 3 others wait");
+  EXPECT_EQ(verdict.sentence, "unsure: nothing shows which process is to blame; 3 others wait");
 }
 
 TEST(Verdict, WithoutStacksTheOneUnlikeTheOthersIsACandidate) {
@@ -207,7 +205,7 @@ TEST(Verdict, WithoutStacksTheOneUnlikeTheOthersIsACandidate) {
       of({in(0, {}, "futex_do_wait"), in(1, {}, "hrtimer_nanosleep"), in(2, {}, "futex_do_wait")});
   const auto verdict = judge(evidence);
   EXPECT_EQ(verdict.sentence,
-            "unsure: learner.1 (rank 1) on node0 may be the culprit: it sleeps, and nothing tells where, "
+            "unsure: learner.1 (rank 1) on node0 may be the culprit: it sleeps, location unknown, "
             "unlike the others");
 }
 
@@ -217,8 +215,7 @@ TEST(Verdict, OfTwoWithoutAnyCollectiveTheOneThatDoesNotWaitIsACandidate) {
   const auto verdict = judge(evidence);
   EXPECT_EQ(verdict.sentence,
             "unsure: learner.1 (rank 1) on node0 may be the culprit: it sleeps in load (train.py:5), outside "
-            "of any "
-            "collective, while others wait");
+            "of any collective, while others wait");
 }
 
 TEST(Verdict, SourcesThatDisagreeMakeItUnsure) {
@@ -262,8 +259,9 @@ TEST(Verdict, OneThatShutsDownIsShownAndNoMore) {
   auto evidence = of({ending, in(1, {{"load", "train.py", 5}}, "hrtimer_nanosleep"), waiting(2)});
   EXPECT_EQ(culprits(judge(evidence), evidence), Ranks{1}) << "counts for nothing against one that is sure";
   evidence.members.resize(1);
-  EXPECT_EQ(judge(evidence).sentence,
-            "unsure: learner.0 (rank 0) on node0 may be the culprit: it is ending: its Python shuts down");
+  EXPECT_EQ(
+      judge(evidence).sentence,
+      "unsure: learner.0 (rank 0) on node0 may be the culprit: it is exiting: its Python is shutting down");
 }
 
 TEST(Verdict, WhereAllAreStoppedNobodyIsBlamedForSure) {
@@ -288,7 +286,7 @@ TEST(Verdict, WhileTheRunIsEndingOnlyWhoCannotEndIsOfInterest) {
   EXPECT_TRUE(verdict.sure);
   EXPECT_EQ(
       verdict.sentence,
-      "the run is ending: learner.3 exited with code 1; learner.1 (rank 1) on node0 cannot end: it is in "
+      "the run is ending: learner.3 exited with code 1; learner.1 (rank 1) on node0 cannot exit: it is in "
       "uninterruptible sleep (state D) in load (train.py:5)");
 }
 

@@ -159,7 +159,7 @@ TEST_F(Admission, WhoeverIsBetweenTheTwoCannotAddRepeatDropOrChangeALine) {
       EXPECT_EQ(said_, (Lines{"one", "two"}));
       continue;
     }
-    EXPECT_EQ(ends_, (Lines{"carried a line that was not signed"})) << what;
+    EXPECT_EQ(ends_, (Lines{"carried an unsigned line"})) << what;
     EXPECT_EQ(said_, what == "repeated" ? Lines{"one"} : Lines{}) << what;
   }
 }
@@ -167,19 +167,19 @@ TEST_F(Admission, WhoeverIsBetweenTheTwoCannotAddRepeatDropOrChangeALine) {
 TEST_F(Admission, AnotherTokenIsRefusedAndSaidOnBothSides) {
   open();
   come("a token", "the plan", 1);
-  EXPECT_EQ(end_->why, "nlaunch at 127.0.0.1 refused this node: it has another token");
+  EXPECT_EQ(end_->why, "nlaunch at 127.0.0.1 refused this node: it has a different token");
   EXPECT_TRUE(end_->refused);
-  EXPECT_EQ(strangers_, (Lines{"somebody at 127.0.0.1 does not know the token, and was refused"}));
+  EXPECT_EQ(strangers_, (Lines{"rejected a connection from 127.0.0.1: it does not know the token"}));
   EXPECT_TRUE(admitted_.empty());
 }
 
 TEST_F(Admission, AnotherPlanAndANodeOutsideOfItAreRefusedAndSaidOnBothSides) {
   open();
   come("the token", "its own", 1);
-  EXPECT_EQ(end_->why, "refused: n1 has another plan (its own) than the leader (the plan)");
+  EXPECT_EQ(end_->why, "refused: n1 has a different plan (its own) than the leader (the plan)");
   EXPECT_TRUE(end_->refused);
   come("the token", "the plan", 2);
-  EXPECT_EQ(end_->why, "refused: n1 says that it is node 2 of a plan that has 2");
+  EXPECT_EQ(end_->why, "refused: n1 claims to be node 2, but the plan has 2");
   EXPECT_EQ(misfits_.size(), 2U);
   EXPECT_TRUE(strangers_.empty());
 }
@@ -211,7 +211,7 @@ TEST_F(Admission, AConnectionForOutputOfAnotherPlanIsAMisfit) {
   std::thread agent([options = options("the token", "its own", 1)] { connect_output("127.0.0.1", options); });
   run_until(loop_, [this] { return misfits_.size() == 1; });
   agent.join();
-  EXPECT_EQ(misfits_, (Lines{"127.0.0.1 has another plan (its own) than the leader (the plan)"}));
+  EXPECT_EQ(misfits_, (Lines{"127.0.0.1 has a different plan (its own) than the leader (the plan)"}));
 }
 
 TEST_F(Admission, WhatIsNotSignedIsAStranger) {
@@ -233,8 +233,9 @@ TEST_F(Admission, WhoKnowsTheTokenAndSaysSomethingElseIsRefusedAndEndsNoRun) {
     return encode(launch::sign(launch::End::agent, "the token", challenge, encode(message::Bind{})));
   });
   EXPECT_EQ(strangers_,
-            (Lines{"127.0.0.1 knows the token and did not say who it is: 'node' is missing; it was refused",
-                   "127.0.0.1 knows the token and did not say who it is; it was refused"}));
+            (Lines{"rejected a connection from 127.0.0.1: it knows the token but sent no valid hello: 'node' "
+                   "is missing",
+                   "rejected a connection from 127.0.0.1: it knows the token but sent no valid hello"}));
   EXPECT_TRUE(misfits_.empty());
   EXPECT_TRUE(admitted_.empty());
 }
@@ -291,8 +292,9 @@ TEST_F(Admission, AnAgentDoesNotWaitForOneWhoSaysNothing) {
   limit_ = 300ms;
   patience_ = 100ms;
   come("the token", "the plan", 1);
-  EXPECT_EQ(end_->why,
-            fmt::format("who listens at port {} of 127.0.0.1 says nothing: it is no nlaunch", port_));
+  EXPECT_EQ(
+      end_->why,
+      fmt::format("the process that listens on port {} of 127.0.0.1 sent nothing: it is not nlaunch", port_));
   EXPECT_FALSE(end_->refused);
 }
 
@@ -308,7 +310,7 @@ TEST_F(Admission, OneWhoOnlySaysThatItIsOursIsNot) {
   ASSERT_TRUE(listener);
   port_ = (*listener)->port();
   come("the token", "the plan", 1);
-  EXPECT_EQ(end_->why, "who answers at 127.0.0.1 does not know the token");
+  EXPECT_EQ(end_->why, "the process at 127.0.0.1 does not know the token");
   EXPECT_TRUE(end_->refused);
 }
 

@@ -142,23 +142,24 @@ TEST_F(OneAgent, HasNothingToDoBeforeItSupervises) {
 
 TEST_F(OneAgent, ALeaderThatSaysWhatCannotBeReadIsLost) {
   EXPECT_EQ(run_lines({"nonsense"}, launch::fingerprint(plan_).value()), exit_code::internal);
-  EXPECT_EQ(said_,
-            "nlaunch agent on n1: nlaunch said what cannot be read: it is no JSON; ending what runs here\n");
+  EXPECT_EQ(
+      said_,
+      "nlaunch agent on n1: nlaunch sent an invalid message: it is not JSON; stopping the processes here\n");
   EXPECT_EQ(
       heard_,
-      (std::vector<std::string>{encode(message::Lost{"nlaunch said what cannot be read: it is no JSON"})}));
+      (std::vector<std::string>{encode(message::Lost{"nlaunch sent an invalid message: it is not JSON"})}));
 }
 
 TEST_F(OneAgent, ALeaderThatSpeaksAsAnAgentIsLost) {
   EXPECT_EQ(run({message::Settled{}}), exit_code::internal);
-  EXPECT_EQ(heard_,
-            (std::vector<std::string>{encode(message::Lost{"nlaunch said what only an agent says"})}));
+  EXPECT_EQ(heard_, (std::vector<std::string>{
+                        encode(message::Lost{"nlaunch sent a message that only an agent may send"})}));
 }
 
 TEST_F(OneAgent, AFileThatNobodySharesIsRefused) {
   EXPECT_EQ(run({message::Keep{"../../etc/passwd", "x"}}), exit_code::internal);
-  EXPECT_EQ(heard_,
-            (std::vector<std::string>{encode(message::Lost{"nlaunch sent the file '../../etc/passwd'"})}));
+  EXPECT_EQ(heard_, (std::vector<std::string>{
+                        encode(message::Lost{"nlaunch sent an unexpected file '../../etc/passwd'"})}));
 }
 
 // Its leader has proved itself, and may still be of another build, or damaged. What asks for a look at the
@@ -181,8 +182,8 @@ TEST_F(OneAgent, WhateverALeaderSaysTheAgentEndsWithAReason) {
 
 TEST_F(OneAgent, GivesUpWhereItsPlanIsAnother) {
   EXPECT_EQ(run_lines({}, "another plan"), exit_code::bad_input);
-  EXPECT_EQ(said_, fmt::format("nlaunch agent on n1: error: refused: n1 has another plan ({}) than the "
-                               "leader (another plan)\n",
+  EXPECT_EQ(said_, fmt::format("nlaunch agent on n1: error: refused: n1 has a different plan ({}) than "
+                               "the leader (another plan)\n",
                                launch::fingerprint(plan_).value().substr(0, 12)));
 }
 

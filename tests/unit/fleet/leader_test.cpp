@@ -185,9 +185,9 @@ TEST_F(WithAgents, AllComeAndAreBound) {
 TEST_F(WithAgents, OneThatNeverComesIsNamed) {
   const auto refused = bind({{0}});
   ASSERT_TRUE(refused);
-  EXPECT_EQ(refused->sentence, "no agent came from n1 within 300ms");
+  EXPECT_EQ(refused->sentence, "no agent connected from n1 within 300ms");
   EXPECT_EQ(refused->exit_code, exit_code::internal);
-  EXPECT_EQ(said_, "nlaunch: no agent came from n1 within 300ms\n");
+  EXPECT_EQ(said_, "nlaunch: no agent connected from n1 within 300ms\n");
 }
 
 TEST_F(WithAgents, OneThatCannotBindItsNodeIsASuspect) {
@@ -210,14 +210,14 @@ TEST_F(WithAgents, WhatNoNodeCanDoIsNoNodesFault) {
 TEST_F(WithAgents, OneThatIsLostWhileItBindsIsNamed) {
   const auto refused = bind({{0}, {1, Kind::is_lost}});
   ASSERT_TRUE(refused);
-  EXPECT_EQ(refused->sentence, "node n1: the connection to its agent has ended");
-  EXPECT_EQ(leader_->lost(), "node n1: the connection to its agent has ended");
+  EXPECT_EQ(refused->sentence, "node n1: the connection to its agent was closed");
+  EXPECT_EQ(leader_->lost(), "node n1: the connection to its agent was closed");
 }
 
 TEST_F(WithAgents, OneThatSaysWhatCannotBeReadIsLost) {
   const auto refused = bind({{0}, {1, Kind::says_nonsense}});
   ASSERT_TRUE(refused);
-  EXPECT_EQ(refused->sentence, "node n1: its agent said what cannot be read: unknown type 'dance'");
+  EXPECT_EQ(refused->sentence, "node n1: its agent sent an invalid message: unknown type 'dance'");
 }
 
 TEST_F(WithAgents, WhateverAnAgentSaysTheLeaderGoesOnOrNamesItsNode) {
@@ -239,8 +239,8 @@ TEST_F(WithAgents, TwoOfOneNodeAreNoRun) {
   const auto refused = bind({{0}, {0}});
   ASSERT_TRUE(refused);
   EXPECT_EQ(refused->exit_code, exit_code::bad_input);
-  EXPECT_TRUE(refused->sentence == "host1 is node 0, and so is host0" ||
-              refused->sentence == "host0 is node 0, and so is host1")
+  EXPECT_TRUE(refused->sentence == "host1 and host0 both claim to be node 0" ||
+              refused->sentence == "host0 and host1 both claim to be node 0")
       << refused->sentence;
 }
 

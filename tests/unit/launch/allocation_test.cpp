@@ -46,7 +46,7 @@ TEST(FindAllocation, NamesAContradiction) {
   const auto unread = find_allocation({"SLURM_JOB_ID=17", "SLURM_JOB_NODELIST=n[1-"});
   ASSERT_FALSE(unread);
   EXPECT_EQ(unread.error().first_message(),
-            "SLURM_JOB_ID=17 is set, and SLURM_JOB_NODELIST='n[1-' is no list of nodes");
+            "SLURM_JOB_ID=17 is set, but SLURM_JOB_NODELIST='n[1-' is not a list of nodes");
 }
 
 TEST(Misfit, GivesBothNumbers) {
@@ -54,10 +54,10 @@ TEST(Misfit, GivesBothNumbers) {
   plan.node.count = 3;
   plan.node.gpus = 4;
   Allocation allocation{"17", {"a", "b"}, 8, 2};
-  EXPECT_EQ(misfit(plan, allocation), "job 17 has 2 nodes, and the plan uses 3");
+  EXPECT_EQ(misfit(plan, allocation), "job 17 has 2 nodes, but the plan uses 3");
   plan.node.count = 2;
   EXPECT_EQ(misfit(plan, allocation),
-            "job 17 has 2 GPUs on a node (SLURM_GPUS_PER_NODE), and the plan uses 4");
+            "job 17 has 2 GPUs per node (SLURM_GPUS_PER_NODE), but the plan uses 4");
   allocation.gpus = 4;
   EXPECT_EQ(misfit(plan, allocation), "");
 }
@@ -69,9 +69,8 @@ TEST(SrunCommand, HasOneTaskOnEachNodeAndTheSitesOptions) {
                                     {"/bin/agent", "--step", "x"}),
                        " "),
             "srun --jobid=17 --nodes=2 --ntasks=2 --ntasks-per-node=1 --nodelist=a,b --overlap "
-            "--kill-on-bad-exit=1 "
-            "--wait=0 --cpu-bind=none --gpu-bind=none --mem=0 --input=none --cpus-per-task=72 "
-            "--network=disable_rdzv_get /bin/agent --step x");
+            "--kill-on-bad-exit=1 --wait=0 --cpu-bind=none --gpu-bind=none --mem=0 --input=none "
+            "--cpus-per-task=72 --network=disable_rdzv_get /bin/agent --step x");
 }
 
 /// A job of two nodes, one node and two nodes.
@@ -100,7 +99,7 @@ TEST(FindAllocation, OfAHeterogeneousJobHasTheNodesOfAllComponents) {
   auto torn = environment;
   torn.erase(torn.begin() + 7);
   EXPECT_EQ(find_allocation(torn).error().first_message(),
-            "SLURM_JOB_ID=17 is set, and SLURM_JOB_NODELIST_HET_GROUP_1='' is no list of nodes");
+            "SLURM_JOB_ID=17 is set, but SLURM_JOB_NODELIST_HET_GROUP_1='' is not a list of nodes");
 }
 
 plan::Plan of_two_components(std::uint32_t first, std::uint32_t second, std::uint32_t third) {
@@ -118,16 +117,16 @@ TEST(ChooseNodes, TakesEachPoolsNodesFromItsOwnComponent) {
   EXPECT_FALSE(choose_nodes(plan, of_components(), {"c"})) << "another component's nodes are of another kind";
   EXPECT_EQ(misfit(plan, of_components()), "");
   EXPECT_EQ(misfit(of_two_components(2, 1, 3), of_components()),
-            "component 2 of job 17 has 2 nodes, and the plan uses 3 there (rollout, judge)");
+            "component 2 of job 17 has 2 nodes, but the plan uses 3 there (rollout, judge)");
 }
 
 TEST(ChooseNodes, OfOtherComponentsThanThePlansIsAMisfit) {
   auto plan = of_two_components(1, 1, 1);
   plan.slurm.components.pop_back();
-  EXPECT_EQ(misfit(plan, of_components()), "job 17 has 3 components, and the plan asks for 2");
+  EXPECT_EQ(misfit(plan, of_components()), "job 17 has 3 components, but the plan asks for 2");
   plan.slurm.components.clear();
   EXPECT_EQ(misfit(plan, of_components()),
-            "job 17 has 3 components, and the plan asks for nodes of one kind");
+            "job 17 has 3 components, but the plan asks for nodes of one kind");
 }
 
 TEST(ChooseNodes, InAnAllocationOfOnePartThePoolsAreRangesOfIt) {
@@ -141,10 +140,9 @@ TEST(SrunCommand, OfAHeterogeneousJobHasASectionForEachComponentInUse) {
   EXPECT_EQ(text::join(srun_command({}, of_components(), {"a", "d", "e"}, {"/bin/agent"}), " "),
             "srun --het-group=0 --jobid=17 --nodes=1 --ntasks=1 --ntasks-per-node=1 --nodelist=a --overlap "
             "--kill-on-bad-exit=1 --wait=0 --cpu-bind=none --gpu-bind=none --mem=0 --input=none "
-            "--cpus-per-task=72 /bin/agent "
-            ": --het-group=2 --jobid=17 --nodes=2 --ntasks=2 --ntasks-per-node=1 --nodelist=d,e --overlap "
-            "--kill-on-bad-exit=1 --wait=0 --cpu-bind=none --gpu-bind=none --mem=0 --input=none "
-            "--cpus-per-task=8 /bin/agent");
+            "--cpus-per-task=72 /bin/agent : --het-group=2 --jobid=17 --nodes=2 --ntasks=2 "
+            "--ntasks-per-node=1 --nodelist=d,e --overlap --kill-on-bad-exit=1 --wait=0 --cpu-bind=none "
+            "--gpu-bind=none --mem=0 --input=none --cpus-per-task=8 /bin/agent");
 }
 
 TEST(SrunEnvironment, LeavesOutWhatSrunWouldTakeForOptions) {

@@ -136,7 +136,7 @@ TEST_F(Audit, WhatIsBoundIsProvenHoweverManyCopiesAreMapped) {
   EXPECT_EQ(
       judged(),
       (Lines{"learner.0 (pid 10): bound to libnccl 2.28.9 /opt/nccl/libnccl.so.2.28.9, as preloaded; also "
-             "mapped, and not bound: libnccl 2.28.9 /venv/nvidia/nccl/lib/libnccl.so.2",
+             "mapped but not bound: libnccl 2.28.9 /venv/nvidia/nccl/lib/libnccl.so.2",
              "engine.0 (pid 20): bound to its own libnccl 2.28.9 /venv/nvidia/nccl/lib/libnccl.so.2"}));
 }
 
@@ -149,7 +149,7 @@ TEST_F(Audit, FindsAProcessThatIsBoundToAnotherThanItsPreload) {
   EXPECT_EQ(
       report.findings[0].message,
       "learner.0 (pid 10, python train.py) has libnccl 2.28.9 (/opt/nccl/libnccl.so.2.28.9) mapped, which "
-      "'learner' preloads, and is not bound to it: libtorch_cuda.so to libnccl 2.28.9 "
+      "'learner' preloads, but is not bound to it: libtorch_cuda.so to libnccl 2.28.9 "
       "(/venv/nvidia/nccl/lib/libnccl.so.2)");
 }
 
@@ -170,8 +170,7 @@ TEST_F(Audit, NamesTheFunctionsOfAnObjectThatIsBoundToTwoCopies) {
   see_engine();
   EXPECT_EQ(judged().back(),
             "finding: learner.0 (pid 10, python train.py) is bound to 2 copies of libnccl: libtorch_cuda.so "
-            "(a, b, c "
-            "and 2 more) to libnccl 2.28.9 (/opt/nccl/libnccl.so.2.28.9) and libtorch_cuda.so "
+            "(a, b, c and 2 more) to libnccl 2.28.9 (/opt/nccl/libnccl.so.2.28.9) and libtorch_cuda.so "
             "(ncclCommWindowRegister) to libnccl 2.28.9 (/venv/nvidia/nccl/lib/libnccl.so.2)");
 }
 
@@ -199,8 +198,7 @@ TEST_F(Audit, WhatStandsBetweenAnObjectAndNcclIsNamed) {
   see_engine();
   EXPECT_EQ(judged()[0],
             "learner.0 (pid 10): cannot be proven: libnccl 2.28.9 (/opt/nccl/libnccl.so.2.28.9) is mapped; "
-            "bound is "
-            "libtorch_cuda.so to /opt/trace.so");
+            "bindings: libtorch_cuda.so to /opt/trace.so");
 }
 
 TEST_F(Audit, ALibraryThatVllmIsToldToOpenIsUsedWhereItIsMapped) {
@@ -219,8 +217,7 @@ TEST_F(Audit, AnotherRolesLibraryThatIsOnlyMappedBesideTheBoundOneIsNoFinding) {
   see_engine({kWheel, kPreloaded}, {bound("libtorch_cuda.so", kWheel)});
   EXPECT_EQ(judged()[1],
             "engine.0 (pid 20): bound to its own libnccl 2.28.9 /venv/nvidia/nccl/lib/libnccl.so.2; also "
-            "mapped, and "
-            "not bound: libnccl 2.28.9 /opt/nccl/libnccl.so.2.28.9");
+            "mapped but not bound: libnccl 2.28.9 /opt/nccl/libnccl.so.2.28.9");
 }
 
 TEST_F(Audit, ProcessesThatWereNeverStartedAreNotListed) {
@@ -230,7 +227,7 @@ TEST_F(Audit, ProcessesThatWereNeverStartedAreNotListed) {
   plan_.roles[1].spawned_by = {"learner"};
   plan_.roles[1].classify = "engine*";
   EXPECT_EQ(judged(),
-            (Lines{kLearnerLine, "engine.0: cannot be proven: no process that fits 'engine*' was seen"}));
+            (Lines{kLearnerLine, "engine.0: cannot be proven: no process that matches 'engine*' was seen"}));
 }
 
 TEST_F(Audit, AHelperThatLoadsThePreloadedFileByItselfIsNoFinding) {
@@ -262,10 +259,10 @@ TEST_F(Audit, FindsALearnerWithoutWhatItShouldHave) {
 TEST_F(Audit, FindsALearnerWithAnother) {
   see_learner({kWheel});
   see_engine();
-  EXPECT_EQ(judged()[1],
-            "finding: learner.0 (pid 10, python train.py) lacks libnccl 2.28.9 "
-            "(/opt/nccl/libnccl.so.2.28.9), which "
-            "'learner' preloads; it has libnccl 2.28.9 (/venv/nvidia/nccl/lib/libnccl.so.2)");
+  EXPECT_EQ(
+      judged()[1],
+      "finding: learner.0 (pid 10, python train.py) lacks libnccl 2.28.9 (/opt/nccl/libnccl.so.2.28.9), "
+      "which 'learner' preloads; it has libnccl 2.28.9 (/venv/nvidia/nccl/lib/libnccl.so.2)");
 }
 
 TEST_F(Audit, AProgramWithoutALoaderCannotBeProven) {
@@ -275,7 +272,7 @@ TEST_F(Audit, AProgramWithoutALoaderCannotBeProven) {
       (Lines{
           "learner.0 (pid 10): cannot be proven: no libc is mapped: the program is still being loaded, or it "
           "is static",
-          "engine.0: cannot be proven: no process of it was seen"}));
+          "engine.0: cannot be proven: none of its processes was seen"}));
 }
 
 TEST_F(Audit, AnEngineWithoutALibraryCannotBeProven) {
@@ -422,19 +419,20 @@ TEST_F(Audit, ClassifiesSpawnedProcessesByTheirCommandLine) {
        .argv = {"python3", "default_worker.py"},
        .young = true,
        .libraries = {kPreloaded}});
-  EXPECT_EQ(
-      judged(),
-      (Lines{kLearnerLine, "engine.0: cannot be proven: no process that fits 'ray::LLMRayActor*' was seen"}));
+  EXPECT_EQ(judged(),
+            (Lines{kLearnerLine,
+                   "engine.0: cannot be proven: no process that matches 'ray::LLMRayActor*' was seen"}));
   see({.owner = 2,
        .pid = 20,
        .parent = 5,
        .executable = "/usr/bin/python3.11",
        .argv = {"ray::IDLE"},
        .libraries = {kPreloaded}});
-  EXPECT_EQ(judged(), (Lines{kLearnerLine,
-                             "engine.0: cannot be proven: no process that fits 'ray::LLMRayActor*' was seen",
-                             "finding: ray.0 (pid 20, ray::IDLE) has the learner's libnccl 2.28.9 "
-                             "(/opt/nccl/libnccl.so.2.28.9)"}));
+  EXPECT_EQ(
+      judged(),
+      (Lines{kLearnerLine, "engine.0: cannot be proven: no process that matches 'ray::LLMRayActor*' was seen",
+             "finding: ray.0 (pid 20, ray::IDLE) has the learner's libnccl 2.28.9 "
+             "(/opt/nccl/libnccl.so.2.28.9)"}));
   see({.owner = 2,
        .pid = 20,
        .parent = 5,
@@ -444,8 +442,8 @@ TEST_F(Audit, ClassifiesSpawnedProcessesByTheirCommandLine) {
   EXPECT_EQ(judged(),
             (Lines{kLearnerLine,
                    "finding: engine.0 (pid 20, ray::LLMRayActor) has the learner's libnccl "
-                   "2.28.9 (/opt/nccl/libnccl.so.2.28.9); what starts it hands on LD_PRELOAD, as with "
-                   "all of os.environ: hand it ${role.engine.env_file} instead"}));
+                   "2.28.9 (/opt/nccl/libnccl.so.2.28.9); its parent passes on LD_PRELOAD, for example with "
+                   "all of os.environ: pass it ${role.engine.env_file} instead"}));
 }
 
 TEST_F(Audit, SecretsOfACommandLineAreMasked) {

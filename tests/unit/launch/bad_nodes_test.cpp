@@ -146,12 +146,12 @@ TEST_F(LedgerFile, OneThatCannotBeWrittenSaysWhy) {
             "cannot add to the list of bad nodes '" + (folder_ / "no/such").string() +
                 "': No such file or directory");
   EXPECT_EQ(said(record_bad_node("/dev/full", "n", "r", "u")),
-            "cannot add to the list of bad nodes '/dev/full': it is no regular file");
+            "cannot add to the list of bad nodes '/dev/full': it is not a regular file");
   EXPECT_EQ(said(record_bad_node(path_, "a,b", "r", "u")),
-            "cannot add to the list of bad nodes '" + path_.string() + "': 'a,b' is no name of a node");
+            "cannot add to the list of bad nodes '" + path_.string() + "': 'a,b' is not a node name");
   ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
   EXPECT_EQ(said(record_bad_node(path_, "n", "r", "u")),
-            "cannot add to the list of bad nodes '" + path_.string() + "': it is no regular file");
+            "cannot add to the list of bad nodes '" + path_.string() + "': it is not a regular file");
   EXPECT_FALSE(read_ledger(path_, 1h));
 }
 
@@ -170,8 +170,8 @@ TEST_F(Exclude, SaysWhoAndWhy) {
   const auto exclusion = exclude(slurm_, ledger_);
   EXPECT_EQ(exclusion.options, (Lines{"--exclude=nid1,nid2"}));
   EXPECT_EQ(exclusion.notes,
-            (Lines{"left out, as " + path_.string() +
-                   " says: nid1 (ECC errors; alice, 2026-11-18), nid2 (no reason given; by nobody known, "
+            (Lines{"excluded nodes (listed in " + path_.string() +
+                   "): nid1 (ECC errors; alice, 2026-11-18), nid2 (no reason given; unknown user, "
                    "2026-11-19)"}));
 }
 
@@ -193,20 +193,19 @@ TEST_F(Exclude, AFileOfTheProfileIsNotReplaced) {
   const auto exclusion = exclude(slurm_, ledger_);
   EXPECT_TRUE(exclusion.options.empty());
   EXPECT_EQ(exclusion.notes,
-            (Lines{"the nodes of " + path_.string() +
-                   " are not left out: `exclude` is the file /etc/bad (site.yaml:2:1), which "
-                   "cannot be joined with them"}));
+            (Lines{"the nodes in " + path_.string() +
+                   " are not excluded: `exclude` is the file /etc/bad (site.yaml:2:1), which cannot "
+                   "be combined with them"}));
 }
 
 TEST_F(Exclude, SaysHowManyLinesAreBroken) {
   ledger_ = {{}, 1, 3};
   EXPECT_EQ(exclude(slurm_, ledger_).notes,
-            (Lines{"1 line of " + path_.string() +
-                   " cannot be understood and does not count; the first is line 3"}));
+            (Lines{"1 line of " + path_.string() + " cannot be parsed and is ignored; the first is line 3"}));
   ledger_.broken = 2;
-  EXPECT_EQ(exclude(slurm_, ledger_).notes,
-            (Lines{"2 lines of " + path_.string() +
-                   " cannot be understood and do not count; the first is line 3"}));
+  EXPECT_EQ(
+      exclude(slurm_, ledger_).notes,
+      (Lines{"2 lines of " + path_.string() + " cannot be parsed and are ignored; the first is line 3"}));
 }
 
 TEST_F(Exclude, ManyNodesAreNotAllNamed) {
@@ -223,7 +222,7 @@ TEST_F(Exclude, ALedgerThatCannotBeReadLeavesNothingOut) {
   const auto exclusion = exclude_bad_nodes(slurm_);
   EXPECT_TRUE(exclusion.options.empty());
   ASSERT_EQ(exclusion.notes.size(), 1U);
-  EXPECT_TRUE(exclusion.notes.front().starts_with("no node is left out: ")) << exclusion.notes.front();
+  EXPECT_TRUE(exclusion.notes.front().starts_with("no node is excluded: ")) << exclusion.notes.front();
   slurm_.bad_nodes.clear();
   EXPECT_TRUE(exclude_bad_nodes(slurm_).notes.empty());
 }

@@ -162,7 +162,8 @@ TEST_F(Bind, ASecretThatIsTooShortToBeHiddenIsRefused) {
   const auto bound = bind_here();
   ASSERT_FALSE(bound);
   EXPECT_EQ(bound.error().first_message(),
-            "secret MUM (e.yaml:1:1): its value has 3 bytes, fewer than the 4 that nlaunch can hide in logs");
+            "secret MUM (e.yaml:1:1): its value has 3 bytes, fewer than the 4 that nlaunch needs to mask it "
+            "in logs");
 }
 
 TEST_F(Bind, AllThatIsMissingIsSaidAtOnce) {
@@ -174,7 +175,7 @@ TEST_F(Bind, AllThatIsMissingIsSaidAtOnce) {
   const auto bound = bind_here();
   ASSERT_FALSE(bound);
   const std::string hint =
-      "hint: `venv: FOLDER` or a module of the site's profile may bring it, or its whole path\n\n";
+      "hint: set `venv: DIRECTORY`, load a module in the site profile, or give its full path\n\n";
   EXPECT_EQ(render(bound.error()),
             "error: learner: program 'no-such-program' was not found in PATH (/usr/bin:/bin) (command: "
             "run.yaml:6:14) [launch.program]\n" +
@@ -182,7 +183,7 @@ TEST_F(Bind, AllThatIsMissingIsSaidAtOnce) {
                 "error: learner: program 'no-such-probe' was not found in PATH (/usr/bin:/bin) (ready.exec) "
                 "[launch.program]\n" +
                 hint +
-                "error: engine: the working folder '/no/such/folder' (run.yaml:9:14) does not exist "
+                "error: engine: the working directory '/no/such/folder' (run.yaml:9:14) does not exist "
                 "[launch.workdir]\n\n3 errors\n");
 }
 
@@ -206,7 +207,7 @@ TEST_F(Bind, AMissingVenvIsSaidOnceWithItsRolesAndWhereItWasSet) {
   ASSERT_FALSE(bound);
   EXPECT_EQ(render(bound.error()),
             "error: learner, engine: the venv '/no/.venv' (e.yaml:3:7) does not exist [launch.venv]\n"
-            "hint: make it: python3 -m venv /no/.venv\n");
+            "hint: create it: python3 -m venv /no/.venv\n");
 }
 
 TEST_F(Bind, AMissingLibraryIsRefusedWhereItIsPreloadedAndNotedElsewhere) {
@@ -214,12 +215,12 @@ TEST_F(Bind, AMissingLibraryIsRefusedWhereItIsPreloadedAndNotedElsewhere) {
   const auto noted = bind_here();
   ASSERT_TRUE(noted) << render(noted.error());
   EXPECT_EQ(noted->node.notes,
-            (std::vector<std::string>{"library 'nccl' (site.yaml:9:3): no file fits '/no/libnccl.so*'"}));
+            (std::vector<std::string>{"library 'nccl' (site.yaml:9:3): no file matches '/no/libnccl.so*'"}));
   plan_.roles[0].preload = {"nccl"};
   const auto refused = bind_here();
   ASSERT_FALSE(refused);
   EXPECT_EQ(render(refused.error()),
-            "error: library 'nccl' (site.yaml:9:3): no file fits '/no/libnccl.so*' [launch.library]\n");
+            "error: library 'nccl' (site.yaml:9:3): no file matches '/no/libnccl.so*' [launch.library]\n");
 }
 
 TEST_F(Bind, SocketsOfVllmGoToTheScratchFolderWhereTheirPathsHaveRoom) {
@@ -241,8 +242,8 @@ TEST_F(Bind, SocketsOfVllmGoToTheScratchFolderWhereTheirPathsHaveRoom) {
   EXPECT_EQ(noted->node.notes,
             std::vector<std::string>{
                 "VLLM_RPC_BASE_PATH is not set: the path '" + noted->node.scratch +
-                "' is too long for vLLM's sockets, which stay in /tmp when a server is killed; a "
-                "short `node.scratch` of the profile helps"});
+                "' is too long for vLLM's sockets, which stay in /tmp when a server is killed; use "
+                "a shorter `node.scratch` in the profile"});
 }
 
 TEST_F(Bind, TheFolderForCachesIsTheSameInEachRunAndMadeWhereItIsNamed) {
@@ -262,7 +263,7 @@ TEST_F(Bind, FewerGpusThanThePlanUsesIsAnError) {
   environment_.emplace_back("CUDA_VISIBLE_DEVICES=1");
   const auto bound = bind_here();
   ASSERT_FALSE(bound);
-  EXPECT_EQ(bound.error().first_message(), "the plan uses 2 GPUs of a node, and this one shows 1");
+  EXPECT_EQ(bound.error().first_message(), "the plan uses 2 GPUs per node, but this node shows 1");
 }
 
 TEST_F(Bind, TheLearnersBeginWithACheckpointWhereThereIsOne) {

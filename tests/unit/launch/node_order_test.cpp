@@ -47,7 +47,7 @@ TEST(ChooseNodes, WithoutPlacesKeepsTheOrderOfTheAllocation) {
   EXPECT_EQ(choose_nodes(plan, of({"c", "a", "b", "d"}), {}), (Names{"c", "a", "b"}));
   EXPECT_EQ(choose_nodes(plan, of({"c", "a", "b", "d"}), {"a"}), (Names{"c", "b", "d"}));
   EXPECT_EQ(choose_nodes(plan, of({"c", "a", "b"}), {"a"}).error(),
-            "job 17 has 2 nodes left, and the plan uses 3");
+            "job 17 has 2 nodes left, but the plan uses 3");
 }
 
 TEST(ChooseNodes, PutsNodesOfOneSwitchBesideEachOther) {
@@ -76,12 +76,11 @@ TEST(ChooseNodes, LeavesASpareWhereNothingFitsIt) {
   const Places places{{"a", {"x", ""}}, {"b", {"y", ""}}, {"c", {"y", ""}}};
   EXPECT_EQ(choose_nodes(plan, of({"a", "b", "c"}), {}, places), (Names{"b", "c"}));
   EXPECT_EQ(choose_nodes(plan, of({"a", "b", "c"}), {"c"}, places).error(),
-            "'engine.0' is to be within one NVLink domain (keep_together, engine.yaml:1:1) and has 2 nodes: "
-            "of job 17 no NVLink domain has more than 1 for it");
+            "'engine.0' must be within one NVLink domain (keep_together, engine.yaml:1:1) and needs 2 "
+            "nodes: in job 17 no NVLink domain has more than 1 for it");
   EXPECT_EQ(choose_nodes(plan, of({"a", "b"}), {}, {{"a", {}}, {"b", {}}}).error(),
-            "'engine.0' is to be within one NVLink domain (keep_together, engine.yaml:1:1), and no node of "
-            "job 17 says "
-            "in which it is");
+            "'engine.0' must be within one NVLink domain (keep_together, engine.yaml:1:1), but no node of "
+            "job 17 reports which one it is in");
 }
 
 TEST(ChooseNodes, GoesBackWhereTheFirstChoiceLeavesNoRoom) {

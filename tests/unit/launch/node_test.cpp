@@ -62,9 +62,8 @@ TEST(VisibleGpus, AnEntryThatIsNoGpuIsAnError) {
   const std::string given = "0,7";
   const auto gpus = visible_gpus(two_gpus(), &given);
   ASSERT_FALSE(gpus);
-  EXPECT_EQ(
-      gpus.error().first_message(),
-      "CUDA_VISIBLE_DEVICES=0,7 was given to nlaunch, and '7' is no GPU of this machine, which has 2 GPUs");
+  EXPECT_EQ(gpus.error().first_message(),
+            "CUDA_VISIBLE_DEVICES=0,7 is set, but '7' is not a GPU of this machine, which has 2 GPUs");
   const std::string none = "-1";
   EXPECT_TRUE(visible_gpus(two_gpus(), &none)->empty());
 }
@@ -102,7 +101,7 @@ TEST_F(Folder, APortIsHeldUntilItIsLetGo) {
   const auto one = ports.take(29000);
   ASSERT_TRUE(one);
   EXPECT_EQ(sys::try_to_listen(*one), std::errc::address_in_use);
-  ports.let_go();
+  ports.release();
   EXPECT_FALSE(sys::try_to_listen(*one));
   EXPECT_NE(ports.take(*one), one) << "it is the run's";
 }
@@ -198,8 +197,8 @@ TEST_F(Folder, ALockThatSomebodyElseHasPutThereIsNotWrittenTo) {
   const auto cannot = "cannot open the lock " + locks.string();
   EXPECT_EQ(refusal(locks, "GPU-a.lock"), cannot + "/GPU-a.lock: it is a link");
   EXPECT_EQ(refusal(locks, "GPU-b.lock"),
-            cannot + "/GPU-b.lock: it is another name of a file that may be somebody's");
-  EXPECT_EQ(refusal(locks, "GPU-c.lock"), cannot + "/GPU-c.lock: it is no regular file");
+            cannot + "/GPU-b.lock: it is a hard link to a file that may belong to another user");
+  EXPECT_EQ(refusal(locks, "GPU-c.lock"), cannot + "/GPU-c.lock: it is not a regular file");
   EXPECT_EQ(refusal(locks, "GPU-d.lock"), cannot + "/GPU-d.lock: it is a link");
   EXPECT_NE(refusal(folder_ / "linked", "GPU-new.lock"), "");
   plan::Plan plan;
@@ -230,7 +229,7 @@ TEST_F(Folder, SecretsComeFromWhereTheyAreDeclared) {
   const auto missing = read_secrets(secrets, {{"HOME", "/nowhere"}});
   ASSERT_FALSE(missing);
   EXPECT_EQ(render(missing.error()),
-            "error: secret A (e.yaml:1:1): the variable TOKEN is not set where nlaunch was called "
+            "error: secret A (e.yaml:1:1): the variable TOKEN is not set in the environment of nlaunch "
             "[launch.secret]\n\n"
             "error: secret B (e.yaml:2:1): cannot open '/nowhere/token': No such file or directory "
             "[launch.secret]\n\n"
@@ -261,12 +260,12 @@ TEST_F(Folder, ARunIsFoundByPathIdOrName) {
   ASSERT_FALSE(unknown);
   EXPECT_EQ(render(unknown.error()),
             "error: no run 'sft' in '" + folder_.string() +
-                "': it is no path, id, job or name of a run there (names: grpo) [launch.run]\n"
-                "hint: give the run's path, or --runs-dir with the folder that it was made in\n");
+                "': it is not a path, id, job or name of a run there (names: grpo) [launch.run]\n"
+                "hint: give the run's path, or the directory that contains it with --runs-dir\n");
   const auto nowhere = find_run(folder_ / "not-there", "sft", none_alive);
   ASSERT_FALSE(nowhere);
   EXPECT_EQ(nowhere.error().first_message(),
-            "no run 'sft': there is no folder '" + (folder_ / "not-there").string() + "'");
+            "no run 'sft': the directory '" + (folder_ / "not-there").string() + "' does not exist");
 }
 
 TEST_F(Folder, TwoRunsOfOneIdHaveFoldersOfTheirOwn) {

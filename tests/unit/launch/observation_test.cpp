@@ -217,7 +217,7 @@ TEST_F(RealProcesses, AnObjectThatImportsNcclIsBoundToThePreloadedCopy) {
   EXPECT_EQ(proofs(report, 1), Proofs{Proof::own});
   EXPECT_EQ(summary(report)[0], "learner.0 (pid " + std::to_string(roots_[0]) + "): bound to libnccl " +
                                     fake("other/libnccl.so.2") +
-                                    ", as preloaded; also mapped, and not bound: libnccl " +
+                                    ", as preloaded; also mapped but not bound: libnccl " +
                                     fake("wheel/libnccl.so.2"));
   EXPECT_EQ(summary(report)[1], "engine.0 (pid " + std::to_string(roots_[1]) +
                                     "): bound to its own libnccl " + fake("wheel/libnccl.so.2"));

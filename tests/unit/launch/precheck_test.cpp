@@ -83,14 +83,12 @@ TEST_F(PrecheckTest, AllLimitsAreSaidInOnePass) {
   direct("time", "00:20:00");
   plan_.slurm.spares = 1;
   EXPECT_EQ(judged(),
-            "error: partition 'short' gives a job at most 2 nodes (MaxNodes), and this one asks for 3 (2 of "
-            "the plan "
-            "and 1 spare) [launch.partition]\n"
+            "error: partition 'short' allows at most 2 nodes per job (MaxNodes), but this one asks for 3 (2 "
+            "of the plan and 1 spare) [launch.partition]\n"
             "note: --partition=short is from e.yaml:partition\n"
             "hint: `sinfo -s` lists the partitions\n\n"
-            "error: partition 'short' lets a job run for at most 00:10:00 (MaxTime), and this one asks for "
-            "00:20:00 "
-            "[launch.partition]\n"
+            "error: partition 'short' lets a job run for at most 00:10:00 (MaxTime), but this one asks for "
+            "00:20:00 [launch.partition]\n"
             "note: --time=00:20:00 is from e.yaml:time\n"
             "note: --partition=short is from e.yaml:partition\n"
             "hint: `sinfo -s` lists the partitions\n\n"
@@ -102,7 +100,7 @@ TEST_F(PrecheckTest, TooFewNodesInTheDefaultPartition) {
   facts_.partitions[1].is_default = true;
   plan_.node.count = 1;
   EXPECT_EQ(judged(),
-            "error: partition 'short' gives a job at least 2 nodes (MinNodes), and this one asks for 1 "
+            "error: partition 'short' requires at least 2 nodes per job (MinNodes), but this one asks for 1 "
             "[launch.partition]\n"
             "note: it is the default partition of the cluster\n"
             "hint: `sinfo -s` lists the partitions\n");
@@ -120,7 +118,7 @@ TEST_F(PrecheckTest, APartitionThatIsNotUp) {
   EXPECT_EQ(judged(), "note: partition 'short' is DOWN: the job waits until it is up again\n");
   facts_.partitions[1].state = "INACTIVE";
   EXPECT_EQ(judged(),
-            "error: partition 'short' takes no jobs: its state is INACTIVE [launch.partition]\n"
+            "error: partition 'short' accepts no jobs: its state is INACTIVE [launch.partition]\n"
             "note: --partition=short is from e.yaml:partition\n"
             "hint: `sinfo -s` lists the partitions\n");
 }
@@ -158,9 +156,10 @@ TEST_F(PrecheckTest, PathsThatAreNotThere) {
       judged(),
       "error: engine: '/serve/bin/serve' does not exist (command: e.yaml:5:14) [launch.program]\n\n"
       "error: tool: '/serve/tool.sh' is not executable (command: e.yaml:5:14) [launch.program]\n\n"
-      "error: learner, eval: the working folder '/project' (e.yaml:4:10) does not exist [launch.workdir]\n\n"
+      "error: learner, eval: the working directory '/project' (e.yaml:4:10) does not exist "
+      "[launch.workdir]\n\n"
       "3 errors\n"
-      "note: ray: '/opt/ray/bin/ray' is not on this machine: is it on the nodes?\n");
+      "note: ray: '/opt/ray/bin/ray' does not exist on this machine: check that it exists on the nodes\n");
 }
 
 TEST_F(PrecheckTest, AProgramOfAVenv) {
@@ -191,9 +190,10 @@ TEST_F(PrecheckTest, WhatIsInAContainerIsNotLookedForAndItsImageIs) {
   role.wrapper = {"/opt/apptainer", "exec", "--nv", "a.sif"};
   role.wrapper_origin = "e.yaml:7:14";
   EXPECT_EQ(named_paths(plan_), (std::vector<std::string>{"/project", "/opt/apptainer", "/project/a.sif"}));
-  EXPECT_EQ(judged(),
-            "error: learner: '/project/a.sif' does not exist (wrapper: e.yaml:7:14) [launch.image]\n"
-            "note: learner: '/opt/apptainer' is not on this machine: is it on the nodes?\n");
+  EXPECT_EQ(
+      judged(),
+      "error: learner: '/project/a.sif' does not exist (wrapper: e.yaml:7:14) [launch.image]\n"
+      "note: learner: '/opt/apptainer' does not exist on this machine: check that it exists on the nodes\n");
   facts_.paths["/project/a.sif"] = PathKind::folder;  // a sandbox
   facts_.paths["/opt/apptainer"] = PathKind::program;
   EXPECT_EQ(judged(), "");

@@ -68,10 +68,10 @@ TEST_F(Preload, APathThatTheLoaderWouldSplitIsReachedThroughALink) {
 TEST_F(Preload, AFolderForLinksThatTheLoaderWouldSplitIsAnError) {
   const auto library = file("a folder/a.so");
   const auto links = (folder_ / "my runs").string();
-  EXPECT_EQ(message({{library}, PreloadScope::tree, scope_, links}),
-            "'" + library +
-                "' cannot be preloaded: the loader splits LD_PRELOAD at blanks and colons, and '" + links +
-                "', where a link to it would be made, has one too; choose another place with --runs-dir");
+  EXPECT_EQ(
+      message({{library}, PreloadScope::tree, scope_, links}),
+      "cannot preload '" + library + "': the loader splits LD_PRELOAD at blanks and colons, and '" + links +
+          "', where a link to it would be created, has one too; choose another directory with --runs-dir");
 }
 
 TEST_F(Preload, AMissingLibraryIsAnError) {

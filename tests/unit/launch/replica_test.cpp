@@ -32,11 +32,11 @@ TEST(FindReplica, ElsewhereThereIsNone) {
 
 TEST(FindReplica, WhatContradictsItselfIsAnError) {
   EXPECT_EQ(why_not({"BEAKER_REPLICA_RANK=3", "BEAKER_REPLICA_COUNT=3"}),
-            "BEAKER_REPLICA_RANK='3' and BEAKER_REPLICA_COUNT='3' are no replica");
+            "BEAKER_REPLICA_RANK='3' and BEAKER_REPLICA_COUNT='3' do not describe a replica");
   EXPECT_EQ(why_not({"BEAKER_REPLICA_RANK=1"}),
-            "BEAKER_REPLICA_RANK='1' and BEAKER_REPLICA_COUNT='' are no replica");
+            "BEAKER_REPLICA_RANK='1' and BEAKER_REPLICA_COUNT='' do not describe a replica");
   EXPECT_EQ(why_not({"BEAKER_REPLICA_RANK=-1", "BEAKER_REPLICA_COUNT=2x"}),
-            "BEAKER_REPLICA_RANK='-1' and BEAKER_REPLICA_COUNT='2x' are no replica");
+            "BEAKER_REPLICA_RANK='-1' and BEAKER_REPLICA_COUNT='2x' do not describe a replica");
   EXPECT_EQ(why_not({"BEAKER_REPLICA_RANK=0", "BEAKER_REPLICA_COUNT=2"}),
             "BEAKER_LEADER_REPLICA_HOSTNAME is not set: the task needs leaderSelection and hostNetworking");
 }

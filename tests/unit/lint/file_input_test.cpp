@@ -135,7 +135,7 @@ TEST(FileInput, OfOtherCommandsTheyAreWords) {
 
 TEST(FileInput, WhatIsNoTextIsSaidToBeNone) {
   const auto input = read("core", std::string("a\0b", 3));
-  EXPECT_EQ(found("unreadable", input), Texts{"warning core this is no text: it has bytes that are zero"});
+  EXPECT_EQ(found("unreadable", input), Texts{"warning core not a text file: it contains NUL bytes"});
   EXPECT_EQ(input.files.size(), 1U);
   EXPECT_EQ(input.environments.size(), 1U);
 }

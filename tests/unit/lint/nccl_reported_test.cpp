@@ -34,11 +34,12 @@ TEST(NcclReportedSetting, WhatDiffersIsTold) {
   environment.settings = {set("NCCL_SOCKET_IFNAME", "hsn"), set("NCCL_CROSS_NIC", "0x1"),
                           set("NCCL_BUFFSIZE", "8M"),       set("NCCL_NVLS_ENABLE", "0"),
                           set("NCCL_DEBUG", "INFO"),        set("NCCL_MIN_CTAS", "4")};
-  EXPECT_EQ(compare(environment, read_nccl_log(kLog)),
-            (std::vector<std::string>{
-                "NCCL_BUFFSIZE is set to '8M', and NCCL read 8",
-                "NCCL read NCCL_IB_DISABLE=1, which nlaunch did not set: an nccl.conf, or the program itself",
-                "set, and not read by NCCL in this run: NCCL_NVLS_ENABLE, NCCL_MIN_CTAS"}));
+  EXPECT_EQ(
+      compare(environment, read_nccl_log(kLog)),
+      (std::vector<std::string>{"NCCL_BUFFSIZE is set to '8M', but NCCL read 8",
+                                "NCCL read NCCL_IB_DISABLE=1, which nlaunch did not set: it comes from an "
+                                "nccl.conf or the program itself",
+                                "set but not read by NCCL in this run: NCCL_NVLS_ENABLE, NCCL_MIN_CTAS"}));
   EXPECT_TRUE(compare(environment, {}).empty());
 }
 
@@ -79,10 +80,10 @@ TEST(NcclReportedSetting, NumbersAreTheSameHoweverTheyAreWritten) {
   EXPECT_EQ(differences(set("NCCL_A", "1"), "1"), Said{});
   EXPECT_EQ(differences(set("NCCL_A", "0x10"), "16"), Said{});
   EXPECT_EQ(differences(set("NCCL_A", "hsn"), "hsn"), Said{});
-  EXPECT_EQ(differences(set("NCCL_A", "1"), "2"), Said{"NCCL_A is set to '1', and NCCL read 2"});
-  EXPECT_EQ(differences(set("NCCL_A", "true"), "0"), Said{"NCCL_A is set to 'true', and NCCL read 0"});
-  EXPECT_EQ(differences(set("NCCL_A", "0"), "none"), Said{"NCCL_A is set to '0', and NCCL read none"});
-  EXPECT_EQ(differences(set("NCCL_A", "ib"), "hsn"), Said{"NCCL_A is set to 'ib', and NCCL read hsn"});
+  EXPECT_EQ(differences(set("NCCL_A", "1"), "2"), Said{"NCCL_A is set to '1', but NCCL read 2"});
+  EXPECT_EQ(differences(set("NCCL_A", "true"), "0"), Said{"NCCL_A is set to 'true', but NCCL read 0"});
+  EXPECT_EQ(differences(set("NCCL_A", "0"), "none"), Said{"NCCL_A is set to '0', but NCCL read none"});
+  EXPECT_EQ(differences(set("NCCL_A", "ib"), "hsn"), Said{"NCCL_A is set to 'ib', but NCCL read hsn"});
 }
 
 TEST(NcclReportedSetting, WhatIsNotKnownForCertainCannotDiffer) {
@@ -92,9 +93,10 @@ TEST(NcclReportedSetting, WhatIsNotKnownForCertainCannotDiffer) {
   setting.unset = true;
   EXPECT_EQ(differences(setting, "2"), std::vector<std::string>{});
   setting.sure = true;
-  EXPECT_EQ(differences(setting, "2"),
-            std::vector<std::string>{
-                "NCCL read NCCL_A=2, which nlaunch did not set: an nccl.conf, or the program itself"});
+  EXPECT_EQ(
+      differences(setting, "2"),
+      std::vector<std::string>{
+          "NCCL read NCCL_A=2, which nlaunch did not set: it comes from an nccl.conf or the program itself"});
   setting.unset = false;
   setting.value.reset();
   EXPECT_EQ(differences(setting, "2"), std::vector<std::string>{});
@@ -116,7 +118,7 @@ TEST(NcclReportedSetting, OnlyNumbersOfNcclItselfAreAlwaysTold) {
                           set("NCCL_LL128_C2C", "0"),
                           set("NCCL_MIN_CTAS", "4")};
   EXPECT_EQ(compare(environment, {{"NCCL_MIN_CTAS", "4"}}),
-            std::vector<std::string>{"set, and not read by NCCL in this run: NCCL_BUFFSIZE, NCCL_LL128_C2C"});
+            std::vector<std::string>{"set but not read by NCCL in this run: NCCL_BUFFSIZE, NCCL_LL128_C2C"});
 }
 
 }  // namespace

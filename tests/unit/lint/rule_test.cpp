@@ -66,9 +66,8 @@ TEST(Report, OfOneRuleTheFirstTwoHundredAreListed) {
   const auto findings = report.take();
   ASSERT_EQ(findings.size(), 202U);
   EXPECT_EQ(line_of(findings[199]), "error a.sh:200:1 one: what");
-  EXPECT_EQ(line_of(findings[200]),
-            "note a.sh:201:1 one: 200 findings of one rule: what follows is not listed");
-  EXPECT_EQ(findings[200].why, "it is one mistake, most likely, made again and again");
+  EXPECT_EQ(line_of(findings[200]), "note a.sh:201:1 one: 200 findings of one rule: the rest is not listed");
+  EXPECT_EQ(findings[200].why, "most likely it is the same mistake, repeated");
   EXPECT_EQ(line_of(findings[201]), "error a.sh:202:1 two: what");
 }
 
@@ -136,7 +135,8 @@ TEST(Lint, WithoutAFileASecretIsHiddenInTheSentence) {
   one.settings = {set("HF_TOKEN", "s3cr3t-value"), set("NCCL_DEBUG", "s3cr3t-value")};
   EXPECT_EQ(
       found("unknown-value", input),
-      Texts{"error  NCCL_DEBUG does not know '************': it takes VERSION, WARN, INFO, ABORT or TRACE"});
+      Texts{
+          "error  NCCL_DEBUG does not know '************': it accepts VERSION, WARN, INFO, ABORT or TRACE"});
 }
 
 TEST(Rules, ARuleIsFoundByItsWholeName) {

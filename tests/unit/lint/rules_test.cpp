@@ -62,9 +62,9 @@ TEST(Rules, SharedCache) {
   auto input = script(
       "export TRITON_CACHE_DIR=/home/me/triton RAY_TMPDIR=/home/me/ray TORCHINDUCTOR_CACHE_DIR=/tmp/x\n");
   input.shared_file_system = [](const std::string& path) { return path.starts_with("/home") ? "NFS" : ""; };
-  EXPECT_EQ(found(input), (std::vector<std::string>{
-                              "shared-cache: TRITON_CACHE_DIR is on a file system that nodes share (NFS)",
-                              "shared-cache: RAY_TMPDIR is on a file system that nodes share (NFS)"}));
+  EXPECT_EQ(found(input),
+            (std::vector<std::string>{"shared-cache: TRITON_CACHE_DIR is on a shared file system (NFS)",
+                                      "shared-cache: RAY_TMPDIR is on a shared file system (NFS)"}));
 }
 
 TEST(Rules, ReleaseDiffers) {
@@ -92,7 +92,7 @@ TEST(Rules, WhatAModuleSetsTooIsTold) {
   environment.settings.push_back(set("NCCL_DEBUG", "WARN"));
   input.from_modules.push_back(set("NCCL_DEBUG", "VERSION"));
   EXPECT_EQ(found(input),
-            (std::vector<std::string>{"module-overrides: a module sets NCCL_DEBUG=VERSION too"}));
+            (std::vector<std::string>{"module-overrides: a module also sets NCCL_DEBUG=VERSION"}));
 }
 
 /// What is said of one setting: "RULE: what; why; instead".
@@ -106,14 +106,15 @@ std::string said_of(const std::string& setting) {
 TEST(Rules, WhatComesOfAValueThatIsNotKnownDependsOnItsReader) {
   const std::pair<const char*, const char*> cases[] = {
       {"TORCH_DISTRIBUTED_DEBUG=ON",
-       "PyTorch ends the program at its start: \"The value of TORCH_DISTRIBUTED_DEBUG must be"},
-      {"TORCH_SYMMMEM=cuda", "PyTorch refuses it, and the program ends, when symmetric memory is first used"},
-      {"TORCH_CPP_LOG_LEVEL=LOUD", "PyTorch says so on stderr and takes the default"},
+       "PyTorch aborts the program at startup: \"The value of TORCH_DISTRIBUTED_DEBUG must be"},
+      {"TORCH_SYMMMEM=cuda",
+       "PyTorch rejects it, and the program exits, when symmetric memory is first used"},
+      {"TORCH_CPP_LOG_LEVEL=LOUD", "PyTorch prints a warning to stderr and uses the default"},
       {"VLLM_WORKER_MULTIPROC_METHOD=spwan",
-       "vLLM refuses it: the engine ends with a ValueError at its start"},
+       "vLLM rejects it: the engine exits with a ValueError at startup"},
       {"VLLM_WORKER_MULTIPROC_METHOD=spwan", "; VLLM_WORKER_MULTIPROC_METHOD=spawn"},
-      {"GLOO_LOG_LEVEL=LOUD", "any other word is taken for ERROR"},
-      {"NCCL_SOCKET_FAMILY=INET", "NCCL does not take it: most likely it goes on with its default"},
+      {"GLOO_LOG_LEVEL=LOUD", "any other word is treated as ERROR"},
+      {"NCCL_SOCKET_FAMILY=INET", "NCCL does not accept it: most likely it silently uses its default"},
   };
   for (const auto& [setting, why] : cases) {
     const auto said = said_of(setting);
@@ -126,18 +127,18 @@ TEST(Rules, WhatComesOfAValueThatIsNotKnownDependsOnItsReader) {
 TEST(Rules, PyTorchReadsTheDigitsInFrontAndRefusesWhatBeginsWithNone) {
   const std::pair<const char*, const char*> cases[] = {
       {"TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC=10m",
-       "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC=10m is no plain number: PyTorch reads 10; "},
+       "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC=10m is not a plain number: PyTorch reads 10; "},
       {"TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC=10m", "; a plain number of seconds"},
       {"TORCH_NCCL_COORD_CHECK_MILSEC=1e3", "PyTorch reads 1; "},
       {"TORCH_NCCL_RANKS_PER_ROOT=0x10", "PyTorch reads 0; "},
       {"TORCH_NCCL_ASYNC_ERROR_HANDLING=true",
-       "TORCH_NCCL_ASYNC_ERROR_HANDLING=true is no number for PyTorch; PyTorch refuses it, and the program "
-       "ends"},
-      {"TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC=99999999999", "PyTorch refuses it, and the program ends"},
-      {"TORCHINDUCTOR_COMPILE_THREADS=8x", "PyTorch refuses it, and the program ends"},
-      {"TORCH_NCCL_DESYNC_DEBUG=on", "it ends the program at its start"},
-      {"TORCH_NCCL_USE_COMM_NONBLOCKING=true", "PyTorch leaves it out, at best with a warning"},
-      {"TORCH_SHOW_CPP_STACKTRACES=yes", "PyTorch leaves it out, at best with a warning"},
+       "TORCH_NCCL_ASYNC_ERROR_HANDLING=true is not a number for PyTorch; PyTorch rejects it, and the "
+       "program exits"},
+      {"TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC=99999999999", "PyTorch rejects it, and the program exits"},
+      {"TORCHINDUCTOR_COMPILE_THREADS=8x", "PyTorch rejects it, and the program exits"},
+      {"TORCH_NCCL_DESYNC_DEBUG=on", "it aborts the program at startup"},
+      {"TORCH_NCCL_USE_COMM_NONBLOCKING=true", "PyTorch ignores it, at best with a warning"},
+      {"TORCH_SHOW_CPP_STACKTRACES=yes", "PyTorch ignores it, at best with a warning"},
       {"TORCHDYNAMO_VERBOSE=on", "PyTorch compares it with 1: what other words mean depends on the release"},
   };
   for (const auto& [setting, what] : cases) {

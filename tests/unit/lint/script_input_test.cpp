@@ -130,7 +130,8 @@ TEST(Recorded, ArgumentsAndVariablesAreGiven) {
   EXPECT_EQ(shown(input), Texts{"1:8 A=1"});
   ASSERT_EQ(input.script->unread.size(), 1U);
   EXPECT_EQ(input.script->unread[0].span.line, 3U);
-  EXPECT_EQ(input.script->unread[0].instead, "its arguments behind --, its variables as --env NAME=VALUE");
+  EXPECT_EQ(input.script->unread[0].instead,
+            "pass its arguments after --, its variables as --env NAME=VALUE");
 }
 
 TEST(Recorded, WhatBashCannotReadIsToldWithItsLine) {
@@ -138,7 +139,7 @@ TEST(Recorded, WhatBashCannotReadIsToldWithItsLine) {
   ASSERT_EQ(input.script->unread.size(), 1U);
   EXPECT_EQ(input.script->unread[0].severity, Severity::error);
   EXPECT_EQ(input.script->unread[0].message.substr(0, 49),
-            "bash cannot read this: unexpected EOF while looki");
+            "bash cannot parse this: unexpected EOF while look");
   EXPECT_EQ(shown(input), Texts{"1:8 A=1"});
 }
 

@@ -176,7 +176,7 @@ TEST(Secrets, TheKeyOfWandbLogin) {
 }
 
 TEST(Secrets, AddressesAndKeysAmongTheWords) {
-  EXPECT_EQ(exposed("git clone https://me:hunter2@host/x"), Texts{"the password of an address: hunter2"});
+  EXPECT_EQ(exposed("git clone https://me:hunter2@host/x"), Texts{"the password in a URL: hunter2"});
   EXPECT_EQ(exposed("curl -H 'Bearer hf_Abcdefgh1234'"), Texts{"what looks like a key: hf_Abcdefgh1234"});
   EXPECT_EQ(exposed("hf_Abcdefgh1234 a"), Texts{"what looks like a key: hf_Abcdefgh1234"});
   EXPECT_EQ(exposed("git clone https://host/x hf_transfer"), Texts{});

@@ -30,7 +30,8 @@ TEST(Silence, AReasonNeedsNoBlank) {
 }
 
 TEST(Silence, OtherLinesAndOtherRulesAreTold) {
-  const std::string told = ": NCCL_DEBUG does not know 'LOUD': it takes VERSION, WARN, INFO, ABORT or TRACE";
+  const std::string told =
+      ": NCCL_DEBUG does not know 'LOUD': it accepts VERSION, WARN, INFO, ABORT or TRACE";
   const std::string line = kDebug;
   EXPECT_EQ(left("# nlaunch: allow set-twice: a test\n" + line + "\n"),
             Texts{"error job.sh:2:8 unknown-value" + told});
@@ -51,25 +52,25 @@ TEST(Silence, AWholeFileIsSilencedForOneRule) {
 TEST(Silence, WithoutAReasonItSilencesNothing) {
   const auto input = script("true\ntrue é # nlaunch: allow unknown-value\n");
   EXPECT_EQ(whole("silence", input),
-            (Texts{"a silence without a reason", "whoever reads it next has to know why",
+            (Texts{"suppression without a reason", "the next reader needs to know why",
                    "# nlaunch: allow RULE: because …", ""}));
-  EXPECT_EQ(found("silence", input), Texts{"error job.sh:2:8 a silence without a reason"});
+  EXPECT_EQ(found("silence", input), Texts{"error job.sh:2:8 suppression without a reason"});
   for (const auto& one : lint(input)) EXPECT_EQ(one.span.length, 16U);
   EXPECT_EQ(found("silence", script("é # nlaunch: allow unknown-value\n")),
-            Texts{"error job.sh:1:3 a silence without a reason"});
+            Texts{"error job.sh:1:3 suppression without a reason"});
   EXPECT_EQ(found("silence", script("# nlaunch: allow unknown-value:  \n")),
-            Texts{"error job.sh:1:1 a silence without a reason"});
+            Texts{"error job.sh:1:1 suppression without a reason"});
   EXPECT_EQ(left(std::string(kDebug) + " # nlaunch: allow unknown-value: \n").size(), 2U);
   EXPECT_EQ(found("silence", script("# nlaunch: allow-file unknown-value\n")),
-            Texts{"error job.sh:1:1 a silence without a reason"});
+            Texts{"error job.sh:1:1 suppression without a reason"});
 }
 
 TEST(Silence, ARuleThatIsNotThereIsTold) {
   EXPECT_EQ(whole("silence", script("# nlaunch: allow no-such-rule: a test\n")),
-            (Texts{"no rule is called 'no-such-rule'", "this silences nothing",
-                   "nlaunch lint --explain lists the rules", ""}));
+            (Texts{"unknown rule 'no-such-rule'", "this suppresses nothing",
+                   "`nlaunch lint --explain` lists the rules", ""}));
   EXPECT_EQ(left("# nlaunch: allow no-such-rule, unknown-value: a test\n" + std::string(kDebug) + "\n"),
-            Texts{"error job.sh:1:1 silence: no rule is called 'no-such-rule'"});
+            Texts{"error job.sh:1:1 silence: unknown rule 'no-such-rule'"});
 }
 
 TEST(Silence, OtherCommentsAreNone) {

@@ -111,10 +111,9 @@ TEST_F(BeakerPlan, TheExperimentSaysWhatTheSiteSaysOtherwise) {
 }
 
 TEST_F(BeakerPlan, ContainersNeedAnImage) {
-  EXPECT_EQ(
-      mistakes(kRoles, "scheduler: {kind: beaker}\n"),
-      Lines{"site 'site' runs containers, and nobody names an image -> `beaker: {image: USER/IMAGE}` in "
-            "the experiment, or docker://TAG; or --set beaker.image=..."});
+  EXPECT_EQ(mistakes(kRoles, "scheduler: {kind: beaker}\n"),
+            Lines{"site 'site' runs containers, but no image is set -> write `beaker: {image: USER/IMAGE}` "
+                  "(or docker://TAG) in the experiment, or --set beaker.image=..."});
 }
 
 TEST_F(BeakerPlan, TheStartMayTakeSomeTimeUpToBeakersLimit) {
@@ -127,9 +126,8 @@ TEST_F(BeakerPlan, TheStartMayTakeSomeTimeUpToBeakersLimit) {
 
 TEST_F(BeakerPlan, ThreeKeysSayWhetherAJobMayBeInterrupted) {
   const std::string why =
-      "Beaker takes no 'preemptible' together with 'min_runtime' or 'auto_resume' -> leave 'preemptible' "
-      "out: "
-      "the other two say more, and replace it";
+      "Beaker does not accept 'preemptible' together with 'min_runtime' or 'auto_resume' -> remove "
+      "'preemptible': the other two replace it";
   EXPECT_EQ(refused("  preemptible: true\n  min_runtime: 1h\n"), Lines{"6:16 " + why});
   EXPECT_EQ(refused("  auto_resume: true\n  preemptible: true\n"), Lines{"7:16 " + why});
   const auto both = made("  auto_resume: true\n  min_runtime: 1h\n", "");
@@ -144,11 +142,11 @@ TEST_F(BeakerPlan, SizesAndPathsAreChecked) {
   EXPECT_TRUE(refused("  shared_memory: lots\n").at(0).starts_with("6:18 'shared_memory': "));
   EXPECT_TRUE(refused("  shared_memory: lots\n").at(0).ends_with(" -> write 10GiB"));
   EXPECT_EQ(refused("  nlaunch: bin/nlaunch\n"),
-            Lines{"6:12 'bin/nlaunch' of 'nlaunch' is a path in the container, and begins with /"});
+            Lines{"6:12 'bin/nlaunch' of 'nlaunch' must be a path in the container that starts with /"});
   EXPECT_EQ(refused("  result: out\n"),
-            Lines{"6:11 'out' of 'result' is a path in the container, and begins with /"});
+            Lines{"6:11 'out' of 'result' must be a path in the container that starts with /"});
   EXPECT_EQ(refused("  datasets: {data: {weka: b}}\n"),
-            Lines{"6:14 'data' of 'datasets' is a path in the container, and begins with /"});
+            Lines{"6:14 'data' of 'datasets' must be a path in the container that starts with /"});
 }
 
 TEST_F(BeakerPlan, AMountOfTheExperimentTakesThePlaceOfTheSites) {
@@ -174,7 +172,7 @@ TEST_F(BeakerPlan, NoMountIsWithinAnother) {
   EXPECT_EQ(with("/data", "/results/x"),
             Lines{"8:5 the mount '/results/x' overlaps with 'result', which is '/results'"});
   for (const auto& line : with("/", "/data"))
-    EXPECT_FALSE(line.contains("is a path in the container"))
+    EXPECT_FALSE(line.contains("must be a path in the container"))
         << "all of the container has a path, too: " << line;
 }
 
@@ -204,9 +202,9 @@ TEST_F(BeakerPlan, CommandsRunInAFolderOfTheContainer) {
 }
 
 TEST_F(BeakerPlan, AWalltimeIsIgnoredThere) {
-  EXPECT_EQ(
-      plan_of(std::string(kRoles) + "walltime: {before: 5m}\n", site_with("")).warnings,
-      (Lines{"4 GPUs of 4 stay idle", "`walltime` has no meaning under Beaker, which announces no end"}));
+  EXPECT_EQ(plan_of(std::string(kRoles) + "walltime: {before: 5m}\n", site_with("")).warnings,
+            (Lines{"4 GPUs of 4 stay idle",
+                   "`walltime` has no effect under Beaker, which does not announce the end of a job"}));
 }
 
 }  // namespace

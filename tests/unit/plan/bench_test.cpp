@@ -46,31 +46,28 @@ TEST_F(BenchPlan, AWorkloadIsForEachGroupOfAKindOrForOneByItsName) {
 }
 
 TEST_F(BenchPlan, SaysWhyThereIsNoSuchGroup) {
-  EXPECT_EQ(
-      mistakes(kOneGpu + bench_of("weight_sync"), kSite),
-      Lines{"7:19 no group of the kind weight_sync has two ranks here, and one alone has nobody to talk to "
-            "-> the plan has no group at all; give the roles more GPUs, or leave the workload out"});
+  EXPECT_EQ(mistakes(kOneGpu + bench_of("weight_sync"), kSite),
+            Lines{"7:19 no group of kind weight_sync has two or more ranks in this plan "
+                  "-> the plan has no groups; give the roles more GPUs, or remove the workload"});
   constexpr const char* kLearners = "roles:\n  learner: {kind: learner, count: 2, gpus: 1, command: [t]}\n";
-  EXPECT_EQ(
-      mistakes(kLearners + bench_of("tensor_parallel"), kSite),
-      Lines{"7:19 no group of the kind tensor_parallel has two ranks here, and one alone has nobody to talk "
-            "to -> the plan has node 0, learner world; give the roles more GPUs, or leave the workload out"});
+  EXPECT_EQ(mistakes(kLearners + bench_of("tensor_parallel"), kSite),
+            Lines{"7:19 no group of kind tensor_parallel has two or more ranks in this plan -> the plan has "
+                  "node 0, learner world; give the roles more GPUs, or remove the workload"});
   EXPECT_EQ(mistakes(kLearners + bench_of("learner wrld"), kSite),
-            Lines{"7:19 there is no group 'learner wrld' -> did you mean 'learner world'?"});
+            Lines{"7:19 unknown group 'learner wrld' -> did you mean 'learner world'?"});
   EXPECT_EQ(mistakes(kLearners + bench_of("weight_snyc"), kSite),
-            Lines{"7:19 there is no group 'weight_snyc' -> did you mean 'weight_sync'?"});
-  EXPECT_EQ(
-      mistakes(kLearners + bench_of("everything"), kSite),
-      Lines{"7:19 there is no group 'everything' -> a kind (node, world, tensor_parallel, weight_sync), or "
-            "one of the plan's: node 0, learner world"});
+            Lines{"7:19 unknown group 'weight_snyc' -> did you mean 'weight_sync'?"});
+  EXPECT_EQ(mistakes(kLearners + bench_of("everything"), kSite),
+            Lines{"7:19 unknown group 'everything' -> write a kind (node, world, tensor_parallel, "
+                  "weight_sync), or a group of the plan: node 0, learner world"});
 }
 
 TEST_F(BenchPlan, OperationsThatTheBackendLacksAreToldAtTheirPlaces) {
   constexpr const char* kStep =
       "[{op: reduce_scatter, size: 1MB}, {op: all_reduce, size: 1MB}, {op: reduce_scatter, size: 1MB}]";
   const std::string why =
-      " 'sync' has a reduce_scatter, which Gloo does not have -> all_reduce and all_gather run over both; or "
-      "--set weight_sync.backend=nccl";
+      " 'sync' uses reduce_scatter, which Gloo does not support -> use all_reduce or all_gather, which both "
+      "backends support, or --set weight_sync.backend=nccl";
   const auto gloo = std::string("weight_sync: {backend: gloo}\n") + kTwoNodes;
   EXPECT_EQ(mistakes(gloo + bench_of("world", kStep), kSite), (Lines{"10:33" + why, "10:95" + why}));
   const auto refused = build_from(gloo + bench_of("world", kStep), kSite);

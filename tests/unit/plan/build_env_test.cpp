@@ -84,8 +84,9 @@ TEST_F(EnvLayers, AnOptionSetsAVariableOfAnyName) {
 TEST_F(EnvLayers, AnOptionWithoutANameIsRefused) {
   for (const auto* text : {"A", "", "=1", "0A=1", "9=1", "A-B=1", "A.B=1", "A@=1", "A[=1", "A`=1", "A{=1",
                            "A/=1", "@=1", "[=1", "`=1", "{=1", "learner:=1", "learner:A", "\xc3\xa4=1"})
-    EXPECT_EQ(option(text), "--env takes NAME=VALUE or ROLE:NAME=VALUE") << text;
-  EXPECT_EQ(option("A\tB=1"), "the name 'A\tB' has a blank in it: --env takes NAME=VALUE or ROLE:NAME=VALUE");
+    EXPECT_EQ(option(text), "--env accepts NAME=VALUE or ROLE:NAME=VALUE") << text;
+  EXPECT_EQ(option("A\tB=1"),
+            "the name 'A\tB' contains a blank: --env accepts NAME=VALUE or ROLE:NAME=VALUE");
   EXPECT_EQ(option("RANK=1"), "RANK is set by nlaunch for each process");
   EXPECT_EQ(option("x:RANK=1"), "RANK is set by nlaunch for each process");
 }
@@ -95,19 +96,19 @@ TEST_F(EnvLayers, MistakesInAnOptionAreShownInIt) {
     return refusal(build_from(kRoles, kSite, {{}, 0, {}, {text}}));
   };
   EXPECT_EQ(refused("learner:0A=1"),
-            "--env:1:9: error: --env takes NAME=VALUE or ROLE:NAME=VALUE [plan.env-option]\n"
+            "--env:1:9: error: --env accepts NAME=VALUE or ROLE:NAME=VALUE [plan.env-option]\n"
             "   1 | learner:0A=1\n     |         ^^\n");
   EXPECT_EQ(refused("1A"),
-            "--env:1:1: error: --env takes NAME=VALUE or ROLE:NAME=VALUE [plan.env-option]\n"
+            "--env:1:1: error: --env accepts NAME=VALUE or ROLE:NAME=VALUE [plan.env-option]\n"
             "   1 | 1A\n     | ^^\n");
   EXPECT_EQ(refused("=12"),
-            "--env:1:1: error: --env takes NAME=VALUE or ROLE:NAME=VALUE [plan.env-option]\n"
+            "--env:1:1: error: --env accepts NAME=VALUE or ROLE:NAME=VALUE [plan.env-option]\n"
             "   1 | =12\n     | ^\n");
   EXPECT_EQ(refused("learner:RANK=1"),
             "--env:1:9: error: RANK is set by nlaunch for each process [plan.env-option]\n"
             "   1 | learner:RANK=1\n     |         ^^^^\n");
   EXPECT_EQ(refused("lerner:A=1"),
-            "--env:1:1: error: no role is called 'lerner' [plan.env-option]\n"
+            "--env:1:1: error: unknown role 'lerner' [plan.env-option]\n"
             "   1 | lerner:A=1\n     | ^^^^^^\n"
             "hint: the roles are learner, engine\n");
   EXPECT_EQ(refused("AB=x${run.nme}"),
@@ -120,19 +121,14 @@ TEST_F(EnvLayers, AnOverlayThatNobodyHasIsSaidWithThoseThatAreThere) {
   const auto with = [&](const std::string& name, const std::string& experiment, const std::string& site) {
     return mistakes(experiment + kRoles, kSite + site, {{}, 0, {name}, {}});
   };
-  EXPECT_EQ(
-      with("debg", kOwn, ""),
-      Lines{"--with debg: neither the experiment nor the site 'site' has such an overlay -> did you mean "
-            "'--with debug'?"});
-  EXPECT_EQ(
-      with("something", kOwn, "overlays: {slow: {env: {B: 1}}}\n"),
-      Lines{"--with something: neither the experiment nor the site 'site' has such an overlay -> there are: "
-            "slow, debug"});
-  EXPECT_EQ(
-      with("something", "", ""),
-      Lines{
-          "--with something: neither the experiment nor the site 'site' has such an overlay -> there are no "
-          "overlays here"});
+  EXPECT_EQ(with("debg", kOwn, ""),
+            Lines{"--with debg: overlay not found in the experiment or in site 'site' -> did you mean "
+                  "'--with debug'?"});
+  EXPECT_EQ(with("something", kOwn, "overlays: {slow: {env: {B: 1}}}\n"),
+            Lines{"--with something: overlay not found in the experiment or in site 'site' -> available: "
+                  "slow, debug"});
+  EXPECT_EQ(with("something", "", ""), Lines{"--with something: overlay not found in the experiment or in "
+                                             "site 'site' -> no overlays are defined"});
 }
 
 TEST_F(EnvLayers, TheExperimentsOverlayIsTakenBeforeTheSitesOfThatName) {
@@ -153,9 +149,8 @@ TEST_F(EnvLayers, AValueIsAtMostWhatLinuxTakes) {
   };
   EXPECT_EQ(with(131'071), Lines{});
   const std::string told =
-      "the value of BIG has 131072 bytes; a variable holds at most 131071 -> write it to a file and pass the "
-      "path; "
-      "addresses of roles come as ${role.NAME.addrs_file}";
+      "the value of BIG has 131072 bytes; a variable can hold at most 131071 -> write it to a file and pass "
+      "the path; for addresses of roles, use ${role.NAME.addrs_file}";
   EXPECT_EQ(with(131'072), (Lines{told, told})) << "for each role";
 }
 

@@ -30,12 +30,11 @@ roles:
                                kCluster);
   EXPECT_EQ(refusal(plan),
             "experiment.yaml:6:33: error: role 'engine': 12 processes of 2 GPUs do not fit on 8 nodes × 4 "
-            "GPUs: 8 fit, "
-            "and 8 GPUs stay idle [plan.does-not-fit]\n"
+            "GPUs: 8 fit, and 8 GPUs stay idle [plan.does-not-fit]\n"
             "   6 |   engine: {kind: engine, count: 12, gpus: 2, command: [serve]}\n"
             "     |                                 ^^\n"
-            "note: experiment.yaml:5:3: role 'learner' takes 1 GPU on each node\n"
-            "note: a process never spans two nodes\n"
+            "note: experiment.yaml:5:3: role 'learner' uses 1 GPU on each node\n"
+            "note: a process cannot span two nodes\n"
             "hint: --set roles.engine.count=8, or --nodes 12\n");
 }
 
@@ -85,8 +84,8 @@ TEST_F(BuildPlan, VarsThatMultiplyEndAtALength) {
       refusal(build_from(vars + "roles: {learner: {kind: learner, command: [t, \"${vars.a8}\"]}}\n",
                          "scheduler: {kind: local}\n"));
   EXPECT_TRUE(
-      message.starts_with("experiment.yaml:9:18: error: the text has more than 128 KiB here, and Linux "
-                          "passes no longer argument [plan.reference]\n"))
+      message.starts_with("experiment.yaml:9:18: error: the value is longer than 128 KiB here, the longest "
+                          "argument that Linux passes [plan.reference]\n"))
       << message;
 }
 
@@ -96,13 +95,13 @@ TEST_F(BuildPlan, TwoProcessesThatAreAskedOnOnePortAreAnError) {
         "roles:\n  engine: {kind: engine, count: " + count + ", command: [s], ready: " + ready + "}\n",
         "scheduler: {kind: local}\n");
   };
-  EXPECT_EQ(
-      refusal(with("{http: 'http://localhost:8000/health'}")),
-      "experiment.yaml:4:57: error: engine.0 and engine.1 on node 0 are asked on one port, 8000 [plan.port]\n"
-      "   4 |   engine: {kind: engine, count: 2, command: [s], ready: {http: "
-      "'http://localhost:8000/health'}}\n"
-      "     |                                                         ^\n"
-      "hint: `ports: [http]` with ${self.ports.http} gives each process a port of its own\n");
+  EXPECT_EQ(refusal(with("{http: 'http://localhost:8000/health'}")),
+            "experiment.yaml:4:57: error: engine.0 and engine.1 on node 0 are checked on the same port, 8000 "
+            "[plan.port]\n"
+            "   4 |   engine: {kind: engine, count: 2, command: [s], ready: {http: "
+            "'http://localhost:8000/health'}}\n"
+            "     |                                                         ^\n"
+            "hint: `ports: [http]` with ${self.ports.http} gives each process its own port\n");
   EXPECT_FALSE(with("{tcp: '${self.host}:8000'}"));
   EXPECT_TRUE(with("{tcp: '${self.host}:8000'}", "1"));
   EXPECT_TRUE(with("{tcp: 'head:6379'}")) << "they wait for another one";
@@ -115,9 +114,8 @@ TEST_F(BuildPlan, TwoProcessesWithOnePortInTheirCommandsAreWarnedOf) {
     return plan ? plan->warnings : std::vector<std::string>{render(plan.error())};
   };
   const std::vector<std::string> one_port{
-      "engine.0 and engine.1 on node 0 have one port, 8000: `ports: [http]` with ${self.ports.http} gives "
-      "each "
-      "process a port of its own"};
+      "engine.0 and engine.1 on node 0 use the same port, 8000: `ports: [http]` with ${self.ports.http} "
+      "gives each process its own port"};
   EXPECT_EQ(warnings("engine: {kind: engine, count: 2, command: [s, --port=8000]}"), one_port);
   EXPECT_EQ(warnings("engine: {kind: engine, count: 2, command: [s, --port, 8000]}"), one_port);
   EXPECT_TRUE(warnings("engine: {kind: engine, command: [s, --port, 8000]}").empty());
@@ -138,15 +136,14 @@ TEST_F(BuildPlan, WithoutGpusGlooCountsSlotsAndNcclIsAnError) {
   ASSERT_TRUE(plan) << render(plan.error());
   EXPECT_TRUE(plan->node.cpu_slots);
   EXPECT_EQ(plan->warnings,
-            (std::vector<std::string>{"there is no GPU here: `gpus` counts CPU slots (2), over Gloo"}));
-  EXPECT_EQ(
-      refusal(build_from(kRoles, kBox)),
-      "experiment.yaml:3:50: error: role 'learner' asks for 1 GPU, and none was found on this machine "
-      "[plan.no-gpu]\n"
-      "   3 | roles: {learner: {kind: learner, count: 2, gpus: 1, command: [t]}}\n"
-      "     |                                                  ^\n"
-      "hint: --set weight_sync.backend=gloo --set cpu_slots=true runs on the CPU, a slot for each GPU; --set "
-      "site.node.gpus=N plans for another machine\n");
+            (std::vector<std::string>{"no GPUs found: `gpus` counts CPU slots (2), over Gloo"}));
+  EXPECT_EQ(refusal(build_from(kRoles, kBox)),
+            "experiment.yaml:3:50: error: role 'learner' requests 1 GPU, but none was found on this machine "
+            "[plan.no-gpu]\n"
+            "   3 | roles: {learner: {kind: learner, count: 2, gpus: 1, command: [t]}}\n"
+            "     |                                                  ^\n"
+            "hint: --set weight_sync.backend=gloo --set cpu_slots=true runs on the CPU, with one slot for "
+            "each GPU; --set site.node.gpus=N plans for another machine\n");
   for (const auto* one : {"weight_sync: {backend: gloo}\n", "cpu_slots: true\n"}) {
     EXPECT_FALSE(build_from(std::string(one) + kRoles, kBox)) << one;
   }
@@ -165,7 +162,7 @@ TEST_F(BuildPlan, AddressesOfReadyAreCheckedAsFarAsTheyAreKnown) {
   }
   EXPECT_EQ(
       refusal(with_ready("{http: 'https://${self.host}:${self.ports.http}/'}")),
-      "experiment.yaml:4:69: error: 'https://${self.host}:${self.ports.http}/' does not begin with http:// "
+      "experiment.yaml:4:69: error: 'https://${self.host}:${self.ports.http}/' does not start with http:// "
       "(https is not supported) [plan.ready]\n"
       "   4 |   engine: {kind: engine, ports: [http], command: [s], ready: {http: "
       "'https://${self.host}:${self.ports.http}/'}}\n"
@@ -197,12 +194,13 @@ TEST_F(BuildPlan, OneProcessOfAnotherRoleIsCheckedAsFarAsItIsKnown) {
   EXPECT_EQ(message("${role.learner.1.host}"),
             "'${role.learner.1.host}': role 'learner' has 1 process, 'learner.0'");
   EXPECT_EQ(message("${role.engine.0.ports.rpc}"),
-            "unknown name '${role.engine.0.ports.rpc}': 'rpc' is none of http");
+            "unknown name '${role.engine.0.ports.rpc}': 'rpc' is not one of http");
   EXPECT_EQ(message("${role.learner.0.ports.http}"),
             "'${role.learner.0.ports.http}': role 'learner' declares no ports");
   EXPECT_EQ(message("${role.engine.0.hots}"),
             "unknown name '${role.engine.0.hots}': did you mean '${role.engine.0.host}'?");
-  EXPECT_EQ(message("${role.engine.0}"), "unknown name '${role.engine.0}': '' is none of host, ports.NAME");
+  EXPECT_EQ(message("${role.engine.0}"),
+            "unknown name '${role.engine.0}': '' is not one of host, ports.NAME");
 }
 
 TEST_F(BuildPlan, WhatVllmNeedsIsSetWhereItIsStarted) {
@@ -226,8 +224,8 @@ TEST_F(BuildPlan, WhatVllmNeedsIsSetWhereItIsStarted) {
       "VLLM_HOST_IP=${self.host} (nlaunch's default: the node's address, at which the weight-sync "
       "group meets)";
   const std::string sockets =
-      "VLLM_RPC_BASE_PATH=${node.scratch} (nlaunch's default: vLLM's sockets, which a killed "
-      "server leaves, end with the run)";
+      "VLLM_RPC_BASE_PATH=${node.scratch} (nlaunch's default: the vLLM sockets that a killed server leaves "
+      "are removed with the run)";
   for (const auto* command :
        {"[vllm, serve, m]", "[/opt/venv/bin/vllm, serve, m]", "[uv, run, vllm, serve, m]",
         "[trl, vllm-serve, --model, m]", "[python, -m, vllm.entrypoints.openai.api_server]"}) {
@@ -280,13 +278,12 @@ TEST_F(BuildPlan, AServersNameStandsForItsHealthPath) {
   EXPECT_EQ(sglang->roles[0].ready.timeout, 1h);
   EXPECT_EQ(with_ready("{http: 'http://n1'}")->roles[0].ready.timeout, 10min);
   EXPECT_TRUE(with_ready("exited")->roles[0].ready.exited);
-  EXPECT_EQ(
-      refusal(with_ready("vllm", "[rpc]")),
-      "experiment.yaml:4:61: error: vllm is asked on the port 'http', and role 'engine' has no such port "
-      "[plan.ready]\n"
-      "   4 |   engine: {kind: engine, ports: [rpc], command: [s], ready: vllm}\n"
-      "     |                                                             ^^^^\n"
-      "hint: add `ports: [http]`, and `--port, \"${self.ports.http}\"` to the command\n");
+  EXPECT_EQ(refusal(with_ready("vllm", "[rpc]")),
+            "experiment.yaml:4:61: error: vllm is checked on port 'http', which role 'engine' does not have "
+            "[plan.ready]\n"
+            "   4 |   engine: {kind: engine, ports: [rpc], command: [s], ready: vllm}\n"
+            "     |                                                             ^^^^\n"
+            "hint: add `ports: [http]`, and `--port, \"${self.ports.http}\"` to the command\n");
 }
 
 TEST_F(BuildPlan, NamesThatPeopleTakeForOthers) {
@@ -299,7 +296,7 @@ TEST_F(BuildPlan, NamesThatPeopleTakeForOthers) {
   const auto blank = build_from("roles: {learner: {kind: learner, command: [t]}}\n",
                                 "scheduler: {kind: local}\n", {{}, 0, {}, {"A B=1"}});
   EXPECT_EQ(blank.error().first_message(),
-            "the name 'A B' has a blank in it: --env takes NAME=VALUE or ROLE:NAME=VALUE");
+            "the name 'A B' contains a blank: --env accepts NAME=VALUE or ROLE:NAME=VALUE");
 }
 
 TEST_F(BuildPlan, ALibraryIsLookedForInTheVenvOfThoseThatPreloadIt) {
@@ -325,16 +322,15 @@ TEST_F(BuildPlan, ALibraryIsLookedForInTheVenvOfThoseThatPreloadIt) {
 
 TEST_F(BuildPlan, AnUnknownLibraryIsSaidWithWhatElse) {
   constexpr const char* kRoles = "roles: {learner: {kind: learner, preload: [nccl], command: [t]}}\n";
-  EXPECT_EQ(
-      build_from(kRoles, "scheduler: {kind: local}\n").error().items().front().hint,
-      "name a profile that has it with --site (`nlaunch sites` lists them), or add it under `libraries:` of "
-      "this one");
+  EXPECT_EQ(build_from(kRoles, "scheduler: {kind: local}\n").error().items().front().hint,
+            "choose a profile that has it with --site (`nlaunch sites` lists them), or add it under "
+            "`libraries:` of this one");
   EXPECT_EQ(build_from(kRoles, "scheduler: {kind: local}\nlibraries: {aws: {path: /a}}\n")
                 .error()
                 .items()
                 .front()
                 .hint,
-            "it defines aws; --site names another profile");
+            "it defines aws; --site selects another profile");
 }
 
 TEST_F(BuildPlan, ReferencesAreResolvedOrKeptForTheNode) {
@@ -368,7 +364,7 @@ roles:
   const auto text = refusal(plan);
   EXPECT_NE(
       text.find(
-          "experiment.yaml:3:28: error: vars refer to each other in a circle: a → b → a [plan.cyclic-vars]"),
+          "experiment.yaml:3:28: error: vars refer to each other in a cycle: a → b → a [plan.cyclic-vars]"),
       std::string::npos)
       << text;
   EXPECT_NE(text.find("experiment.yaml:5:44: error: unknown name '${vars.aa}': did you mean '${vars.a}'?"),
@@ -395,7 +391,7 @@ roles:
                                {{}, 0, {"extra"}, {"engine:A=typed", "learner:A=no"}});
   EXPECT_EQ(
       refusal(plan),
-      "--env:1:1: error: no role is called 'learner' [plan.env-option]\n   1 | learner:A=no\n     | ^^^^^^^\n"
+      "--env:1:1: error: unknown role 'learner' [plan.env-option]\n   1 | learner:A=no\n     | ^^^^^^^\n"
       "hint: the roles are engine\n");
   const auto good =
       build_from("env: {A: experiment}\nroles: {engine: {kind: engine, command: [s], env: {A: role}}}\n",
@@ -449,12 +445,12 @@ TEST(PlanJson, DamagedTextsAreRefusedWithTheReason) {
     const auto plan = from_json(text, "p.json");
     return plan ? std::string() : plan.error().first_message();
   };
-  EXPECT_EQ(message("{}"), "'p.json' cannot be read as a plan: it is not a plan of nlaunch");
+  EXPECT_EQ(message("{}"), "'p.json' cannot be read as a plan: it is not an nlaunch plan");
   EXPECT_EQ(message(R"({"format": "nlaunch plan", "version": 9})"),
-            fmt::format("'p.json' has version 9 of the format 'nlaunch plan'; this nlaunch ({}) knows 1",
+            fmt::format("'p.json' has version 9 of the format 'nlaunch plan'; this nlaunch ({}) supports 1",
                         version()));
   EXPECT_EQ(message(R"({"format": "nlaunch plan", "version": 1, "name": "../x"})"),
-            "'p.json' cannot be read as a plan: '../x' cannot be the name of an experiment");
+            "'p.json' cannot be read as a plan: '../x' is not a valid experiment name");
   EXPECT_EQ(message("{"), "'p.json' cannot be read as a plan: it is not JSON");
   EXPECT_EQ(message(R"({"format": "nlaunch plan", "version": 1})"),
             "'p.json' cannot be read as a plan: key 'name' not found");

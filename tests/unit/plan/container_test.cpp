@@ -74,9 +74,9 @@ TEST(Container, ApptainerIsGivenWhatThePlanAsksForByItsPrefix) {
   EXPECT_EQ(line(start.argv), "apptainer exec a.sif python train.py");
   EXPECT_EQ(line(start.env),
             "LD_LIBRARY_PATH=/opt/x/lib:/cray/lib NLAUNCH_ROLE=learner PATH=/venv/bin:/usr/bin RANK=0 USER=u "
-            "APPTAINERENV_LD_LIBRARY_PATH=/opt/x/lib "
-            "APPTAINERENV_LD_PRELOAD=/opt/libnccl.so.2:/opt/scope.so APPTAINERENV_NLAUNCH_ROLE=learner "
-            "APPTAINERENV_PREPEND_PATH=/venv/bin APPTAINERENV_RANK=0 APPTAINER_NO_EVAL=1");
+            "APPTAINERENV_LD_LIBRARY_PATH=/opt/x/lib APPTAINERENV_LD_PRELOAD=/opt/libnccl.so.2:/opt/scope.so "
+            "APPTAINERENV_NLAUNCH_ROLE=learner APPTAINERENV_PREPEND_PATH=/venv/bin APPTAINERENV_RANK=0 "
+            "APPTAINER_NO_EVAL=1");
 }
 
 TEST(Container, APathThatIsSetAsAWholeIsTheWholePathInside) {
@@ -177,20 +177,19 @@ TEST(Container, KnowsProgramsWhoseProcessesAreNotTheirDescendants) {
 }
 
 TEST(Container, RefusesWhatItCannotStartBehind) {
-  EXPECT_EQ(
-      problem_with({"podman", "run", "a"}).message,
-      "'podman' cannot be a wrapper: its processes are not nlaunch's: they are children of another program, "
-      "which nlaunch can neither stop nor look into");
+  EXPECT_EQ(problem_with({"podman", "run", "a"}).message,
+            "'podman' cannot be a wrapper: its processes are children of another program, and nlaunch can "
+            "neither stop nor inspect them");
   EXPECT_EQ(problem_with({"srun", "--container-image=a"}).hint,
-            "`scheduler: {srun: [--container-image=...]}` of the site puts all of nlaunch's step into the "
-            "container (pyxis)");
-  EXPECT_EQ(problem_with({"enroot", "exec", "1"}).message, "'enroot' starts no program without 'start'");
-  EXPECT_EQ(problem_with({"apptainer", "exec"}).message, "the wrapper ends without an image: 'exec'");
+            "`scheduler: {srun: [--container-image=...]}` in the site profile runs nlaunch's whole step in "
+            "the container (pyxis)");
+  EXPECT_EQ(problem_with({"enroot", "exec", "1"}).message, "'enroot' needs 'start' to start a program");
+  EXPECT_EQ(problem_with({"apptainer", "exec"}).message, "the wrapper ends without an image, at 'exec'");
   EXPECT_EQ(problem_with({"apptainer", "exec", "--bind", "a.sif"}).message,
-            "the wrapper ends without an image: 'a.sif'");
-  EXPECT_EQ(
-      problem_with({"podman-hpc", "run", "a"}).hint,
-      "apptainer, bwrap and enroot start the program as their own child: apptainer reads docker:// images");
+            "the wrapper ends without an image, at 'a.sif'");
+  EXPECT_EQ(problem_with({"podman-hpc", "run", "a"}).hint,
+            "use apptainer, bwrap or enroot, which start the program as their own child; apptainer accepts "
+            "docker:// images");
   EXPECT_EQ(problem_with({"apptainer", "exec", "a.sif"}).message, "");
   EXPECT_EQ(problem_with({"bwrap", "--"}).message, "");
 }
@@ -332,14 +331,14 @@ TEST(Container, ProgramsOfOtherMachinesAreStartedElsewhere) {
 
 TEST(Container, AWrapperWithoutItsVerbIsToldHowItIsWritten) {
   const auto without = problem_with({"apptainer", "--nv", "a.sif"});
-  EXPECT_EQ(without.message, "'apptainer' starts no program without 'exec or run'");
+  EXPECT_EQ(without.message, "'apptainer' needs 'exec or run' to start a program");
   EXPECT_EQ(without.hint, "write [apptainer, exec, ..., IMAGE]");
   EXPECT_EQ(problem_with({"enroot"}).hint, "write [enroot, start, ..., IMAGE]");
   const auto imageless = problem_with({"enroot", "start", "--rw"});
-  EXPECT_EQ(imageless.message, "the wrapper ends without an image: '--rw'");
+  EXPECT_EQ(imageless.message, "the wrapper ends without an image, at '--rw'");
   EXPECT_EQ(imageless.hint,
-            "the image comes behind the options and their values; the command comes behind the wrapper");
-  EXPECT_EQ(problem_with({"apptainer", "exec", "--"}).message, "the wrapper ends without an image: '--'");
+            "the image comes after the options and their values; the command comes after the wrapper");
+  EXPECT_EQ(problem_with({"apptainer", "exec", "--"}).message, "the wrapper ends without an image, at '--'");
   EXPECT_EQ(problem_with({"apptainer", "exec", "--", "a.sif"}).message, "");
   EXPECT_EQ(problem_with({"nice"}).message, "");
   EXPECT_EQ(problem_with({"nice"}).hint, "");

@@ -75,15 +75,15 @@ TEST_F(MisfitMessage, OfAnEngineLargerThanANodeNamesReplicas) {
       of("  engine: {kind: engine, gpus: 8, command: [s]}\n", 1, 4),
       "experiment.yaml:4:32: error: role 'engine': 1 process of 8 GPUs does not fit on 1 node × 4 GPUs: none "
       "fit, and 4 GPUs stay idle [plan.does-not-fit]\n"
-      "note: a process never spans two nodes\n"
-      "hint: write `replica: {nodes: 2}` and `gpus: 4`: an engine over several nodes\n");
+      "note: a process cannot span two nodes\n"
+      "hint: write `replica: {nodes: 2}` and `gpus: 4` for an engine on several nodes\n");
 }
 
 TEST_F(MisfitMessage, OfOneProcessThatFitsNowhereHasNoWayOut) {
   EXPECT_EQ(of("  tool: {kind: service, gpus: 8, command: [s]}\n", 1, 4),
             "experiment.yaml:4:31: error: role 'tool': 1 process of 8 GPUs does not fit on 1 node × 4 GPUs: "
             "none fit, and 4 GPUs stay idle [plan.does-not-fit]\n"
-            "note: a process never spans two nodes\n");
+            "note: a process cannot span two nodes\n");
 }
 
 TEST_F(MisfitMessage, OfReplicasSaysHowLargeOneIs) {
@@ -92,7 +92,7 @@ TEST_F(MisfitMessage, OfReplicasSaysHowLargeOneIs) {
          4),
       "experiment.yaml:4:33: error: role 'engine': 2 replicas of 2 nodes × 2 processes of 2 GPUs do not "
       "fit on 3 nodes × 4 GPUs: 1 fits, and 4 GPUs stay idle [plan.does-not-fit]\n"
-      "note: a process never spans two nodes\n"
+      "note: a process cannot span two nodes\n"
       "hint: --set roles.engine.count=1, or --nodes 4\n");
 }
 
@@ -100,31 +100,28 @@ TEST_F(MisfitMessage, OfSomeThatFitSaysHowManyAndOnHowManyNodesAllWould) {
   constexpr const char* kRole = "  engine: {kind: engine, count: 2, gpus: 2, command: [s]}\n";
   const std::string first =
       "experiment.yaml:4:33: error: role 'engine': 2 processes of 2 GPUs do not fit on 1 node × 3 GPUs: 1 "
-      "fits, "
-      "and 1 GPU stays idle [plan.does-not-fit]\nnote: a process never spans two nodes\n";
+      "fits, and 1 GPU stays idle [plan.does-not-fit]\nnote: a process cannot span two nodes\n";
   EXPECT_EQ(of(kRole, 1, 3), first + "hint: --set roles.engine.count=1, or --nodes 2\n");
   EXPECT_EQ(of(kRole, 1, 3, "local"), first + "hint: --set roles.engine.count=1\n") << "there is one node";
 }
 
 TEST_F(MisfitMessage, NamesTheOthersThatTakeGpus) {
-  EXPECT_EQ(
-      of("  learner: {kind: learner, per_node: 1, gpus: 2, command: [t]}\n"
-         "  engine: {kind: engine, count: 3, gpus: 1, command: [s]}\n"
-         "  tool: {kind: service, command: [x]}\n"
-         "  judge: {kind: engine, count: 2, gpus: 1, command: [s]}\n",
-         1, 4),
-      "experiment.yaml:5:33: error: role 'engine': 3 processes of 1 GPU do not fit on 1 node × 4 GPUs: 2 "
-      "fit, "
-      "and 0 GPUs stay idle [plan.does-not-fit]\n"
-      "note: experiment.yaml:4:3: role 'learner' takes 2 GPUs on each node\n"
-      "note: experiment.yaml:7:3: role 'judge' takes 2 GPUs\n"
-      "hint: --set roles.engine.count=2, or --nodes 3\n"
-      "experiment.yaml:7:32: error: role 'judge': 2 processes of 1 GPU do not fit on 1 node × 4 GPUs: none "
-      "fit, and 0 GPUs stay idle [plan.does-not-fit]\n"
-      "note: experiment.yaml:4:3: role 'learner' takes 2 GPUs on each node\n"
-      "note: experiment.yaml:5:3: role 'engine' takes 3 GPUs\n"
-      "hint: --nodes 3\n"
-      "2 errors\n");
+  EXPECT_EQ(of("  learner: {kind: learner, per_node: 1, gpus: 2, command: [t]}\n"
+               "  engine: {kind: engine, count: 3, gpus: 1, command: [s]}\n"
+               "  tool: {kind: service, command: [x]}\n"
+               "  judge: {kind: engine, count: 2, gpus: 1, command: [s]}\n",
+               1, 4),
+            "experiment.yaml:5:33: error: role 'engine': 3 processes of 1 GPU do not fit on 1 node × 4 GPUs: "
+            "2 fit, and 0 GPUs stay idle [plan.does-not-fit]\n"
+            "note: experiment.yaml:4:3: role 'learner' uses 2 GPUs on each node\n"
+            "note: experiment.yaml:7:3: role 'judge' uses 2 GPUs\n"
+            "hint: --set roles.engine.count=2, or --nodes 3\n"
+            "experiment.yaml:7:32: error: role 'judge': 2 processes of 1 GPU do not fit on 1 node × 4 GPUs: "
+            "none fit, and 0 GPUs stay idle [plan.does-not-fit]\n"
+            "note: experiment.yaml:4:3: role 'learner' uses 2 GPUs on each node\n"
+            "note: experiment.yaml:5:3: role 'engine' uses 3 GPUs\n"
+            "hint: --nodes 3\n"
+            "2 errors\n");
 }
 
 TEST_F(MisfitMessage, OfWhatSharesNamesTheRoleWhoseGpusItIsOn) {
@@ -135,7 +132,7 @@ TEST_F(MisfitMessage, OfWhatSharesNamesTheRoleWhoseGpusItIsOn) {
          1, 4),
       "experiment.yaml:5:33: error: role 'engine': 3 processes of 1 GPU do not fit on the GPUs of 'learner': "
       "2 fit [plan.does-not-fit]\n"
-      "note: experiment.yaml:4:3: role 'learner' takes 2 GPUs\n"
+      "note: experiment.yaml:4:3: role 'learner' uses 2 GPUs\n"
       "hint: --set roles.engine.count=2\n");
 }
 
@@ -147,11 +144,11 @@ TEST_F(MisfitMessage, OfMemoryNamesAllThatAreOnTheGpuAtOnce) {
              "  judge: {kind: engine, gpus: 1, share_gpus_with: learner, gpu_memory: 0.2, command: [s]}\n"
              "  free: {kind: engine, gpus: 1, gpu_memory: 0.9, command: [s]}\n",
          1, 4),
-      "experiment.yaml:6:72: error: the roles on GPU 0 of node 0 are to use 1.1 times its memory: 'learner' "
+      "experiment.yaml:6:72: error: the roles on GPU 0 of node 0 request 1.1 times its memory: 'learner' "
       "0.6, 'engine' 0.3, 'judge' 0.2 [plan.gpu-memory]\n"
       "note: experiment.yaml:4:49: the share of 'learner' is here\n"
       "note: experiment.yaml:5:73: the share of 'engine' is here\n"
-      "hint: the shares of roles that are on one GPU at once add up to 1 at most\n");
+      "hint: the shares of roles that use one GPU at the same time must add up to at most 1\n");
   EXPECT_TRUE(build_from(
       "roles:\n" + std::string(kLearner) +
           "  a: {kind: engine, gpus: 1, share_gpus_with: learner, gpu_memory: 0.3, command: [s]}\n"

@@ -80,28 +80,27 @@ TEST_F(ElasticPools, MayBeLargerOnTheCommandLine) {
   EXPECT_EQ(plan_of(std::string(kPools) + kRoles, kSite, options).all_nodes(), 8U);
   options.nodes_of = {{"rollout", 1}};
   EXPECT_EQ(mistakes(std::string(kPools) + kRoles, kSite, options),
-            (Lines{"4:28 the pool 'rollout' has 1 node, and 2 are to be there before the run goes on -> "
-                   "a larger --nodes, or a smaller min"}));
+            (Lines{"4:28 pool 'rollout' has 1 node, but its min is 2 -> "
+                   "use a larger --nodes or a smaller min"}));
 }
 
 TEST_F(ElasticPools, WantAJobWithNodesOfItsOwn) {
   EXPECT_EQ(mistakes("pools: {rollout: {elastic: {min: 0, max: 4}}}\n"
                      "roles: {engine: {kind: engine, pool: rollout, tolerate: {min: 0}, command: [s]}}\n",
                      kSite),
-            (Lines{"3:28 all pools are elastic, and the run's own job has no node -> "
-                   "a pool with `nodes: 1` at least: for the learners, and for nlaunch itself"}));
+            (Lines{"3:28 all pools are elastic, so the run's own job has no node -> "
+                   "add a pool with at least `nodes: 1` for the learners and for nlaunch itself"}));
 }
 
 TEST_F(ElasticPools, AreJobsOfSlurm) {
   const auto of = [&](const char* site) { return mistakes(std::string(kPools) + kRoles, site); };
   EXPECT_EQ(
       of("scheduler: {kind: local}\nnode: {gpus: 8}\n"),
-      (Lines{"4:22 the nodes of the elastic pool 'rollout' are small jobs of Slurm, and site 'site' is one "
-             "machine -> write nodes: N, or name another --site (`nlaunch sites` lists them)"}));
-  EXPECT_EQ(
-      of("scheduler: {kind: flux}\nnode: {gpus: 4}\n"),
-      (Lines{"4:22 the nodes of the elastic pool 'rollout' are small jobs of Slurm, and site 'site' is "
-             "reached through Flux -> write nodes: N, or name another --site (`nlaunch sites` lists them)"}));
+      (Lines{"4:22 the nodes of the elastic pool 'rollout' are small Slurm jobs, but site 'site' is one "
+             "machine -> write nodes: N, or choose another --site (`nlaunch sites` lists them)"}));
+  EXPECT_EQ(of("scheduler: {kind: flux}\nnode: {gpus: 4}\n"),
+            (Lines{"4:22 the nodes of the elastic pool 'rollout' are small Slurm jobs, but site 'site' uses "
+                   "Flux -> write nodes: N, or choose another --site (`nlaunch sites` lists them)"}));
 }
 
 TEST_F(ElasticPools, HoldNothingThatARunCannotDoWithout) {
@@ -115,32 +114,31 @@ TEST_F(ElasticPools, HoldNothingThatARunCannotDoWithout) {
     return all.size() == 1 ? all.front().substr(all.front().find(' ') + 1)
                            : fmt::format("{}", fmt::join(all, "; "));
   };
-  const std::string own = " -> give the role a pool with `nodes`, whose nodes are of the run's own job";
-  const std::string go = ", and the nodes of the elastic pool 'rollout' come and go";
-  EXPECT_EQ(refusal("kind: learner, command: [t]"), "the run cannot go on without role 'engine'" + go + own);
-  EXPECT_EQ(refusal("kind: task, command: [t]"), "role 'engine' is a task, which others wait for" + go + own);
+  const std::string own = " -> put the role in a pool with `nodes`, whose nodes belong to the run's own job";
+  const std::string go = ", but the nodes of the elastic pool 'rollout' come and go";
+  EXPECT_EQ(refusal("kind: learner, command: [t]"),
+            "the run cannot continue without role 'engine'" + go + own);
+  EXPECT_EQ(refusal("kind: task, command: [t]"),
+            "role 'engine' is a task that other roles wait for" + go + own);
   EXPECT_EQ(refusal("kind: engine, command: [t], tolerate: {min: 0}, count: 1, replica: {nodes: 2}"),
-            "a replica of role 'engine' is on 2 nodes, and each borrowed node comes by itself" + go + own);
-  EXPECT_EQ(refusal("kind: engine, command: [t]"),
-            "role 'engine' does not tolerate that one of its processes is lost" + go +
-                " -> write tolerate: {min: N}, the fewest with which the run goes on; 0 where it waits for "
-                "the next");
+            "a replica of role 'engine' spans 2 nodes, while each borrowed node joins separately" + go + own);
+  EXPECT_EQ(refusal("kind: engine, command: [t]"), "role 'engine' does not tolerate the loss of a process" +
+                                                       go +
+                                                       " -> write tolerate: {min: N}, the fewest with which "
+                                                       "the run continues; with 0 it waits for the next one");
   EXPECT_EQ(refusal("kind: engine, command: [t], gpus: 4, count: 2, tolerate: {min: 0}",
                     "weight_sync: {backend: nccl}\n"),
-            "the weight sync over nccl has all of role 'engine' as its ranks from the beginning" + go +
-                " -> write weight_sync: {backend: disk}, or {backend: none} where the trainer makes its "
-                "groups itself "
-                "as engines come");
+            "the weight sync over nccl includes all of role 'engine' as ranks from the start" + go +
+                " -> write weight_sync: {backend: disk}, or {backend: none} if the trainer creates its "
+                "groups itself as engines join");
   EXPECT_EQ(refusal("kind: engine, command: [t], gpus: 4, count: 2, tolerate: {min: 0}"), "");
 }
 
 TEST_F(ElasticPools, BeginWithWhatHasToBeLeft) {
   const auto roles = std::string(kRoles).replace(std::string_view(kRoles).find("min: 4"), 6, "min: 5");
-  EXPECT_EQ(
-      mistakes(kPools + roles, kSite),
-      (Lines{
-          "9:85 5 of role 'engine' have to be left, and the run begins with 4 -> a smaller number here, or "
-          "a larger `elastic.min` of the pool 'rollout'"}));
+  EXPECT_EQ(mistakes(kPools + roles, kSite),
+            (Lines{"9:85 5 of role 'engine' must remain, but the run starts with 4 -> use a smaller number "
+                   "here, or a larger `elastic.min` of pool 'rollout'"}));
 }
 
 TEST_F(ElasticPools, AreKnownToNobodyAtTheStart) {
@@ -156,9 +154,8 @@ TEST_F(ElasticPools, AreKnownToNobodyAtTheStart) {
     return all.empty() ? "" : all.front().substr(all.front().find(' ') + 1);
   };
   const std::string go =
-      "the nodes of the elastic pool 'rollout' come and go while the run goes on; ${role.NAME.addrs_file} "
-      "names a "
-      "file that always has those of now";
+      "the nodes of the elastic pool 'rollout' come and go during the run; ${role.NAME.addrs_file} names a "
+      "file that always has the current ones";
   for (const std::string name :
        {"role.engine.addrs", "role.engine.hosts", "role.engine.0.host", "role.engine.1.ports.http",
         "role.engine.ports.http", "role.engine.list|{host}|,", "pool.rollout.hosts"})

@@ -135,7 +135,7 @@ TEST(Environment, ExplainTellsOfOneVariableAndOfNoOther) {
   EXPECT_EQ(steps[3].applied.answer, Applicability::Answer::yes);
   EXPECT_EQ(steps[3].after, "0");
   EXPECT_EQ(steps[4].applied.answer, Applicability::Answer::no);
-  EXPECT_EQ(steps[4].applied.why, "it is set already");
+  EXPECT_EQ(steps[4].applied.why, "it is already set");
   EXPECT_EQ(steps[4].after, "0");
   EXPECT_TRUE(explain("C", {{"A", "old"}}, operations, {}).empty());
 }

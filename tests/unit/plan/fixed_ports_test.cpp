@@ -12,7 +12,7 @@ using Lines = std::vector<std::string>;
 class FixedPorts : public PlanFiles {
  protected:
   static constexpr const char* kHint =
-      "`ports: [http]` with ${self.ports.http} gives each process a port of its own";
+      "`ports: [http]` with ${self.ports.http} gives each process its own port";
 
   /// What is said of these roles, a line each from line 4 on.
   Lines told(const std::string& roles, const std::string& site = "scheduler: {kind: local}\n",
@@ -32,7 +32,7 @@ class FixedPorts : public PlanFiles {
 
 TEST_F(FixedPorts, AreThoseOfTheProcesssOwnNode) {
   const auto asked = [](const std::string& port) {
-    return Lines{"4:53 s.0 and s.1 on node 0 are asked on one port, " + port + " -> " + kHint};
+    return Lines{"4:53 s.0 and s.1 on node 0 are checked on the same port, " + port + " -> " + kHint};
   };
   for (const auto* own : {"localhost", "127.0.0.1", "127.9.9.9", "0.0.0.0", "[::1]", "${self.host}"}) {
     EXPECT_EQ(checked("{http: 'http://" + std::string(own) + ":8000/health'}"), asked("8000")) << own;
@@ -50,7 +50,7 @@ TEST_F(FixedPorts, AreThoseOfTheProcesssOwnNode) {
 }
 
 TEST_F(FixedPorts, AreWholeNumbersOfACommand) {
-  const Lines one{"s.0 and s.1 on node 0 have one port, 8000: " + std::string(kHint)};
+  const Lines one{"s.0 and s.1 on node 0 use the same port, 8000: " + std::string(kHint)};
   EXPECT_EQ(with_words("--port=8000"), one);
   EXPECT_EQ(with_words("--port, 8000"), one);
   EXPECT_EQ(with_words("--port, 8000, --host, h"), one);
@@ -65,9 +65,9 @@ TEST_F(FixedPorts, AreWholeNumbersOfACommand) {
 TEST_F(FixedPorts, OfACheckedRoleTheCommandIsNotLookedAt) {
   EXPECT_EQ(
       told("  s: {kind: service, count: 2, command: [s, --port=9000], ready: {tcp: 'localhost:8000'}}\n"),
-      Lines{std::string("4:66 s.0 and s.1 on node 0 are asked on one port, 8000 -> ") + kHint});
+      Lines{std::string("4:66 s.0 and s.1 on node 0 are checked on the same port, 8000 -> ") + kHint});
   EXPECT_EQ(told("  s: {kind: service, count: 2, command: [s, --port=9000], ready: {tcp: 'head:8000'}}\n"),
-            Lines{std::string("s.0 and s.1 on node 0 have one port, 9000: ") + kHint});
+            Lines{std::string("s.0 and s.1 on node 0 use the same port, 9000: ") + kHint});
 }
 
 TEST_F(FixedPorts, OfTwoRolesOnOneNodeBothAreNamed) {
@@ -76,15 +76,15 @@ TEST_F(FixedPorts, OfTwoRolesOnOneNodeBothAreNamed) {
            "'}}\n";
   };
   EXPECT_EQ(told(role("a", "8000") + role("b", "9000") + role("c", "8000")),
-            Lines{std::string("6:43 a.0 and c.0 on node 0 are asked on one port, 8000 -> ") + kHint});
+            Lines{std::string("6:43 a.0 and c.0 on node 0 are checked on the same port, 8000 -> ") + kHint});
   EXPECT_EQ(told(role("a", "8000") + role("b", "9000")), Lines{});
   EXPECT_EQ(told(role("a", "8000") +
                  "  b: {kind: service, command: [s], ready: {http: 'http://127.0.0.1:8000/'}}\n"),
-            Lines{std::string("5:43 a.0 and b.0 on node 0 are asked on one port, 8000 -> ") + kHint});
+            Lines{std::string("5:43 a.0 and b.0 on node 0 are checked on the same port, 8000 -> ") + kHint});
   EXPECT_EQ(told(role("a", "8000") + "  b: {kind: learner, command: [t, --port=8000]}\n"), Lines{})
       << "a client's";
   EXPECT_EQ(told(role("a", "8000") + "  b: {kind: service, command: [s, --port=8000]}\n"),
-            Lines{std::string("a.0 and b.0 on node 0 have one port, 8000: ") + kHint});
+            Lines{std::string("a.0 and b.0 on node 0 use the same port, 8000: ") + kHint});
 }
 
 TEST_F(FixedPorts, OnNodesOfTheirOwnNobodyShares) {
@@ -98,15 +98,15 @@ TEST_F(FixedPorts, OnNodesOfTheirOwnNobodyShares) {
   EXPECT_EQ(told("  judge: {kind: service, command: [s, --port=8000]}\n"
                  "  tool: {kind: service, per: node, command: [s, --port=8000]}\n",
                  kNoGpus, 2),
-            Lines{std::string("judge.0 and tool.0 on node 0 have one port, 8000: ") + kHint});
+            Lines{std::string("judge.0 and tool.0 on node 0 use the same port, 8000: ") + kHint});
   EXPECT_EQ(told("  tool: {kind: service, per_node: 2, command: [s, --port=8000]}\n", kNoGpus, 2),
-            Lines{std::string("tool.0 and tool.1 on node 0 have one port, 8000: ") + kHint});
+            Lines{std::string("tool.0 and tool.1 on node 0 use the same port, 8000: ") + kHint});
 }
 
 TEST_F(FixedPorts, OneCommandMayNameAPortTwice) {
   EXPECT_EQ(told("  s: {kind: service, command: [s, --port=8000, --port=8000]}\n"), Lines{});
   EXPECT_EQ(told("  s: {kind: service, per_node: 2, command: [s, --port=8000, --port=8000]}\n"),
-            Lines{std::string("s.0 and s.1 on node 0 have one port, 8000: ") + kHint});
+            Lines{std::string("s.0 and s.1 on node 0 use the same port, 8000: ") + kHint});
 }
 
 TEST_F(FixedPorts, WhatDoesNotFitIsSaidAlone) {

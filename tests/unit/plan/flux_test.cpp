@@ -37,41 +37,38 @@ TEST_F(FluxPlan, PathsOfLogsAreWhereCommandsRun) {
 TEST_F(FluxPlan, KeysForSlurmAreRefused) {
   EXPECT_EQ(
       mistakes(kLearner, flux_with("  srun: [--mpi=none]\n  template: job.sh\n  bad_nodes: {file: bad}\n")),
-      (Lines{"5:10 'scheduler.srun' is for Slurm, and the scheduler is flux -> leave it out",
-             "6:13 'scheduler.template' is for Slurm, and the scheduler is flux -> leave it out",
-             "7:21 'scheduler.bad_nodes' is for Slurm, and the scheduler is flux -> leave it out"}));
+      (Lines{"5:10 'scheduler.srun' is for Slurm, but the scheduler is flux -> remove it",
+             "6:13 'scheduler.template' is for Slurm, but the scheduler is flux -> remove it",
+             "7:21 'scheduler.bad_nodes' is for Slurm, but the scheduler is flux -> remove it"}));
 }
 
 TEST_F(FluxPlan, SaysWhatADirectiveCannotBe) {
   const auto with = [&](const std::string& directive) {
     return mistakes(kLearner, flux_with("  directives:\n    " + directive + "\n"));
   };
-  EXPECT_EQ(with("cwd: /tmp"), Lines{"6:5 'cwd' is set by nlaunch and cannot be given here -> `workdir:`"});
-  EXPECT_EQ(with("Queue: a"),
-            Lines{"6:5 'Queue' is no option of flux batch -> the long name without its dashes: queue, bank, "
-                  "time-limit"});
+  EXPECT_EQ(with("cwd: /tmp"), Lines{"6:5 'cwd' is set by nlaunch and cannot be set here -> `workdir:`"});
   EXPECT_EQ(
-      with("bank: it's"),
-      Lines{"6:11 'it's' cannot stand in a #flux: line -> quotes and backslashes are not allowed there"});
-  EXPECT_EQ(
-      with("bank: true"),
-      Lines{"6:11 'bank' needs a value, and `true` would make it a flag -> `bank: VALUE`; `bank: false` "
-            "takes it away"});
+      with("Queue: a"),
+      Lines{"6:5 'Queue' is not an option of flux batch -> write the long name without dashes: queue, bank, "
+            "time-limit"});
+  EXPECT_EQ(with("bank: it's"),
+            Lines{"6:11 'it's' is not allowed in a #flux: line -> remove quotes and backslashes"});
+  EXPECT_EQ(with("bank: true"), Lines{"6:11 'bank' needs a value; `true` would make it a flag -> write "
+                                      "`bank: VALUE`; `bank: false` removes it"});
   EXPECT_EQ(with("bank: $x"), Lines{});
 }
 
 TEST_F(FluxPlan, AWalltimeIsRefused) {
   EXPECT_EQ(
       mistakes(std::string(kLearner) + "walltime: {before: 5m}\n", flux_with("")),
-      Lines{"`walltime` has no meaning under Flux, whose jobs are neither requeued nor chained -> leave it "
+      Lines{"`walltime` has no effect under Flux, whose jobs are neither requeued nor chained -> leave it "
             "out"});
 }
 
 TEST_F(FluxPlan, ItHasNoSpareNodes) {
-  EXPECT_EQ(
-      mistakes(kLearner, flux_with(""), {{}, 1, {}, {}}),
-      Lines{"--spares 1: site 'site' has no scheduler that would give more nodes -> leave --spares out, or "
-            "name another --site (`nlaunch sites` lists them)"});
+  EXPECT_EQ(mistakes(kLearner, flux_with(""), {{}, 1, {}, {}}),
+            Lines{"--spares 1: site 'site' has no scheduler that could allocate spare nodes -> remove "
+                  "--spares, or choose another --site (`nlaunch sites` lists them)"});
 }
 
 }  // namespace

@@ -158,12 +158,12 @@ TEST(PlanJson, SaysWhatDoesNotFit) {
       message([](json& plan) { plan["libraries"]["nccl"]["version"] = "new"; }).substr(0, kBegin.size()),
       kBegin);
   EXPECT_EQ(message([](json& plan) { plan["scheduler"] = "pbs"; }), kBegin + "unknown word \"pbs\"");
-  EXPECT_EQ(message([](json& plan) { plan["processes"][0]["node"] = 2; }), kBegin + "there is no node 2");
+  EXPECT_EQ(message([](json& plan) { plan["processes"][0]["node"] = 2; }), kBegin + "unknown node 2");
   EXPECT_EQ(message([](json& plan) { plan["processes"][0]["node"] = 1; }), "read");
   EXPECT_EQ(message([](json& plan) {
               plan["processes"][0]["gpus"] = json::array({3, 4});
             }),
-            kBegin + "there is no GPU 4 on a node");
+            kBegin + "a node has no GPU 4");
   EXPECT_EQ(message([](json& plan) { plan["processes"][0]["gpus"] = json::array({3}); }), "read");
   EXPECT_EQ(message([](json& plan) {
               plan["groups"][0]["members"] = {{0, 1}, {1, 0}};
@@ -258,9 +258,8 @@ TEST(PlanJson, SaysWhatCanBeReadInstead) {
   ASSERT_FALSE(read);
   EXPECT_EQ(render(read.error()),
             "error: 'list.json' cannot be read as a plan: it is not JSON [plan.file]\n"
-            "hint: --plan takes the plan.json of a run, or what `nlaunch plan --json` prints; an experiment "
-            "is given "
-            "without --plan\n");
+            "hint: --plan accepts the plan.json of a run or the output of `nlaunch plan --json`; pass an "
+            "experiment without --plan\n");
 }
 
 }  // namespace

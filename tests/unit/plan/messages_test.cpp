@@ -36,20 +36,16 @@ std::string learner(const std::string& rest) {
 TEST_F(Messages, OfWhatDoesNotFitSayWhatWould) {
   EXPECT_EQ(error_of("roles:\n" + learner("count: 2, gpus: 4"), kOneMachine),
             "role 'learner': 2 processes of 4 GPUs do not fit on 1 node × 4 GPUs: 1 fits, and 0 GPUs stay "
-            "idle; a process "
-            "never spans two nodes; --set roles.learner.count=1");
+            "idle; a process cannot span two nodes; --set roles.learner.count=1");
   EXPECT_EQ(error_of("roles:\n" + learner("count: 2, gpus: 4"), kSlurm),
             "role 'learner': 2 processes of 4 GPUs do not fit on 1 node × 4 GPUs: 1 fits, and 0 GPUs stay "
-            "idle; a process "
-            "never spans two nodes; --set roles.learner.count=1, or --nodes 2");
+            "idle; a process cannot span two nodes; --set roles.learner.count=1, or --nodes 2");
   EXPECT_EQ(error_of("roles:\n" + learner("count: 1, gpus: 5"), kSlurm),
             "role 'learner': 1 process of 5 GPUs does not fit on 1 node × 4 GPUs: none fit, and 4 GPUs stay "
-            "idle; a process "
-            "never spans two nodes");
+            "idle; a process cannot span two nodes");
   EXPECT_EQ(error_of("roles:\n" + learner("per_node: 5, gpus: 1"), kSlurm),
             "role 'learner': 5 processes of 1 GPU on each node do not fit on 1 node × 4 GPUs: 4 fit on each, "
-            "and 0 GPUs stay "
-            "idle; --set roles.learner.per_node=4");
+            "and 0 GPUs stay idle; --set roles.learner.per_node=4");
 }
 
 TEST_F(Messages, OfWhatDoesNotFitSayWhoTakesTheRest) {
@@ -57,8 +53,7 @@ TEST_F(Messages, OfWhatDoesNotFitSayWhoTakesTheRest) {
                          "  engine: {kind: engine, count: 2, gpus: 1, command: [serve]}\n",
                      kOneMachine),
             "role 'engine': 2 processes of 1 GPU do not fit on 1 node × 4 GPUs: 1 fits, and 0 GPUs stay "
-            "idle; role 'learner' "
-            "takes 3 GPUs; --set roles.engine.count=1");
+            "idle; role 'learner' uses 3 GPUs; --set roles.engine.count=1");
 }
 
 PlanOptions with_env(const std::string& option) {
@@ -81,23 +76,18 @@ weight_sync: {)" + weight_sync +
   using Lines = std::vector<std::string>;
   const std::string named =
       " -> name roles that have `gpus`; 'learner.0' is the first process of the role 'learner'";
-  EXPECT_EQ(of("order: [learner.0, judge]"),
-            Lines{"8:34 'judge' has no GPU that could be in the group" + named});
-  EXPECT_EQ(of("order: [learner.3, engine]"),
-            Lines{"8:23 'learner.3' has no GPU that could be in the group" + named});
-  EXPECT_EQ(
-      of("order: [engine, twin]"),
-      Lines{
-          "8:31 GPU 1 of node 0 would be in the group twice: engine.0 and twin.0 -> a communicator has a GPU "
-          "once: leave one of them out"});
-  EXPECT_EQ(of("order: [learner.0]"), Lines{"8:23 nobody but learner.0 is in the group -> name those that "
-                                            "send weights and those that get them: "
-                                            "[learner.0, engine]"});
+  EXPECT_EQ(of("order: [learner.0, judge]"), Lines{"8:34 'judge' has no GPU for the group" + named});
+  EXPECT_EQ(of("order: [learner.3, engine]"), Lines{"8:23 'learner.3' has no GPU for the group" + named});
+  EXPECT_EQ(of("order: [engine, twin]"),
+            Lines{"8:31 GPU 1 of node 0 would be in the group twice: engine.0 and twin.0 -> a communicator "
+                  "can use a GPU only once: remove one of them"});
+  EXPECT_EQ(of("order: [learner.0]"), Lines{"8:23 only learner.0 is in the group -> name the processes that "
+                                            "send weights and those that receive them: [learner.0, engine]"});
   EXPECT_EQ(of("order: [engine, learner.0], master: engine.7"),
-            Lines{"8:51 there is no process 'engine.7' -> write a process of the group: engine.0"});
+            Lines{"8:51 unknown process 'engine.7' -> write a process of the group: engine.0"});
   EXPECT_EQ(
       of("order: [engine, learner.0], master: judge.0"),
-      Lines{"8:51 'judge.0' is not in the group, which cannot meet there -> write a process of the group: "
+      Lines{"8:51 'judge.0' is not in the group, so it cannot be its master -> write a process of the group: "
             "engine.0"});
   EXPECT_EQ(of("master: engine.0"), Lines{});
 }
@@ -105,10 +95,11 @@ weight_sync: {)" + weight_sync +
 TEST_F(Messages, OfOptionsSayWhatTheyTake) {
   const auto experiment = "roles:\n" + learner("gpus: 1");
   for (const auto* wrong : {"A", "=1", "1A=2", "A-B=1", "learner:=1"})
-    EXPECT_EQ(error_of(experiment, kOneMachine, with_env(wrong)), "--env takes NAME=VALUE or ROLE:NAME=VALUE")
+    EXPECT_EQ(error_of(experiment, kOneMachine, with_env(wrong)),
+              "--env accepts NAME=VALUE or ROLE:NAME=VALUE")
         << wrong;
   EXPECT_EQ(error_of(experiment, kOneMachine, with_env("A B=1")),
-            "the name 'A B' has a blank in it: --env takes NAME=VALUE or ROLE:NAME=VALUE");
+            "the name 'A B' contains a blank: --env accepts NAME=VALUE or ROLE:NAME=VALUE");
   for (const auto* right : {"A=1", "_z9=1", "Z=", "a=b=c", "learner:A0=x:y"})
     EXPECT_EQ(error_of(experiment, kOneMachine, with_env(right)), "no error") << right;
   EXPECT_NE(error_of(experiment, kOneMachine, with_env("nobody:A=1")), "no error");
@@ -136,16 +127,15 @@ TEST_F(Messages, AnOverlayThatIsUnknownIsCompared) {
   options.with = {"trance"};
   const auto experiment = "roles:\n" + learner("gpus: 1");
   EXPECT_EQ(error_of(experiment, kOneMachine, options),
-            "--with trance: neither the experiment nor the site 'site' has such an overlay; there are no "
-            "overlays here");
+            "--with trance: overlay not found in the experiment or in site 'site'; no overlays are defined");
   const auto site =
       std::string(kOneMachine) + "overlays: {trace: {env: {set: {A: 1}}}, other: {env: {set: {A: 2}}}}\n";
   EXPECT_EQ(error_of(experiment, site, options),
-            "--with trance: neither the experiment nor the site 'site' has such an overlay; did you mean "
+            "--with trance: overlay not found in the experiment or in site 'site'; did you mean "
             "'--with trace'?");
   options.with = {"zzzzzzzzzz"};
   EXPECT_EQ(error_of(experiment, site, options),
-            "--with zzzzzzzzzz: neither the experiment nor the site 'site' has such an overlay; there are: "
+            "--with zzzzzzzzzz: overlay not found in the experiment or in site 'site'; available: "
             "trace, other");
   options.with = {"trace", "other"};
   EXPECT_EQ(values(plan_of(experiment, site, options), "learner").at("A"), "2");
@@ -185,9 +175,8 @@ TEST_F(Messages, OfBeakerSayWhatItTakes) {
   EXPECT_EQ(said("preemptible: true"), "no error");
   for (const auto* other : {"min_runtime: 2h", "auto_resume: true"}) {
     EXPECT_EQ(said(std::string("preemptible: true, ") + other),
-              "Beaker takes no 'preemptible' together with 'min_runtime' or 'auto_resume'; leave "
-              "'preemptible' out: the other "
-              "two say more, and replace it");
+              "Beaker does not accept 'preemptible' together with 'min_runtime' or 'auto_resume'; remove "
+              "'preemptible': the other two replace it");
   }
   EXPECT_EQ(said("datasets: {/a: {weka: x}, /b: {weka: y}}"), "no error");
   EXPECT_EQ(said("datasets: {/a: {weka: x}, /a/b: {weka: y}}"), "the mounts '/a/b' and '/a' overlap");
@@ -224,16 +213,14 @@ TEST_F(Messages, OfCheckpointsSayHowTheyMayLook) {
     return error_of("roles:\n" + learner("gpus: 1") + "checkpoint: " + checkpoint + "\n", kOneMachine);
   };
   EXPECT_EQ(with("{dir: ckpt, format: deepspeed}"),
-            "there is no format 'deepspeed' of checkpoints; allowed: transformers, verl, megatron, "
-            "torchtitan, prime-rl, "
-            "nemo-rl; or `folder`, with `complete` or `tracker`");
+            "unknown checkpoint format 'deepspeed'; allowed: transformers, verl, megatron, torchtitan, "
+            "prime-rl, nemo-rl; or `folder`, with `complete` or `tracker`");
   EXPECT_EQ(with("{dir: \"${node.scratch}/ckpt\", format: verl}"),
-            "'${node.scratch}/ckpt' is not known before a node is; write a folder that all nodes share; "
-            "${run.dir} may stand "
-            "in front");
+            "'${node.scratch}/ckpt' is not known until a node is assigned; write a directory that all nodes "
+            "share; it can start with ${run.dir}");
   EXPECT_EQ(with("{dir: \"${run.dir}/ckpt\", format: verl}"), "no error");
   EXPECT_EQ(error_of("roles:\n  learner: {kind: learner, command: [a, \"${resume.path}\"]}\n", kOneMachine),
-            "'${resume.path}' is not known without `checkpoint`: nothing says what the learners save");
+            "'${resume.path}' needs `checkpoint`, which describes what the learners save");
 }
 
 TEST_F(Messages, WarnOfTimesThatHaveNoMeaning) {
@@ -241,14 +228,13 @@ TEST_F(Messages, WarnOfTimesThatHaveNoMeaning) {
     return plan_of("roles:\n" + learner("gpus: 1") + rest, site).warnings;
   };
   EXPECT_EQ(warnings("leader_grace: 2m\n", kOneMachine).back(),
-            "`leader_grace` has no meaning on site 'site': a run ends with nlaunch where its scheduler "
-            "starts no agents");
+            "`leader_grace` has no effect on site 'site': its scheduler starts no agents, and the run ends "
+            "with nlaunch");
   EXPECT_EQ(warnings("leader_grace: 2m\n", kSlurm), warnings("", kSlurm));
   EXPECT_EQ(
       warnings("checkpoint: {saved: 'saved (\\S+)', wait: 10m}\nwalltime: {before: 10m}\n", kSlurm).back(),
-      "`checkpoint.wait` is 10m, and the walltime is announced only 10m before: the learners would not be "
-      "asked to stop "
-      "in time");
+      "`checkpoint.wait` is 10m, but the walltime is announced only 10m before: the learners would not be "
+      "stopped in time");
 }
 
 }  // namespace

@@ -150,7 +150,7 @@ TEST_F(PlanParts, ANumberOfNodesIsOneThatTheSiteHas) {
   EXPECT_EQ(mistakes(kLearner, kCluster, {0, 0, {}, {}}), Lines{"a run needs at least one node"});
   EXPECT_EQ(mistakes(kLearner, kLocal, {1, 0, {}, {}}), Lines{});
   const std::string why =
-      " nodes are asked for, and site 'site' is one machine -> --nodes 1, or a site with a "
+      " nodes are requested, but site 'site' is one machine -> choose --nodes 1, or a site with a "
       "scheduler: `nlaunch sites` lists them";
   EXPECT_EQ(mistakes(kLearner, kLocal, {2, 0, {}, {}}), Lines{"2" + why});
   EXPECT_EQ(mistakes("nodes: 3\n" + std::string(kLearner), kLocal), Lines{"3:8 3" + why});
@@ -161,9 +161,8 @@ TEST_F(PlanParts, SpareNodesAreTheSchedulersToGive) {
   EXPECT_EQ(plan_of(kLearner, kCluster, {{}, 2, {}, {}}).slurm.spares, 2U);
   EXPECT_EQ(plan_of(kLearner, kCluster).slurm.spares, 0U);
   EXPECT_EQ(mistakes(kLearner, kLocal, {{}, 2, {}, {}}),
-            Lines{"--spares 2: site 'site' has no scheduler that would give more nodes -> leave --spares "
-                  "out, or name "
-                  "another --site (`nlaunch sites` lists them)"});
+            Lines{"--spares 2: site 'site' has no scheduler that could allocate spare nodes -> remove "
+                  "--spares, or choose another --site (`nlaunch sites` lists them)"});
 }
 
 TEST_F(PlanParts, GpusThatNobodyHasAreToldOfWhoAsksForThem) {
@@ -171,12 +170,11 @@ TEST_F(PlanParts, GpusThatNobodyHasAreToldOfWhoAsksForThem) {
       "roles:\n  tool: {kind: service, command: [x]}\n  learner: {kind: learner, count: 2, gpus: 2, command: "
       "[t]}\n";
   const std::string hint =
-      "state node.gpus in the profile, or --set site.node.gpus=N; where nodes have no GPU, `cpu_slots: true` "
-      "with "
-      "`weight_sync: {backend: gloo}` runs on their CPUs";
+      "set node.gpus in the profile, or --set site.node.gpus=N; for nodes without GPUs, `cpu_slots: true` "
+      "with `weight_sync: {backend: gloo}` runs on their CPUs";
   EXPECT_EQ(
       mistakes(kRoles, "scheduler: {kind: slurm}\n"),
-      Lines{"5:44 role 'learner' asks for 2 GPUs, and site 'site' does not say how many a node has -> " +
+      Lines{"5:44 role 'learner' requests 2 GPUs, but site 'site' does not specify how many a node has -> " +
             hint});
   EXPECT_EQ(mistakes(kRoles, "scheduler: {kind: slurm}\nnode: {gpus: 0}\n").size(), 1U);
   const auto slots = plan_of("weight_sync: {backend: gloo}\ncpu_slots: true\n" + std::string(kRoles),
@@ -206,7 +204,7 @@ TEST_F(PlanParts, AWalltimeIsForASchedulerThatEndsJobs) {
   const auto with = [&](const std::string& site) {
     return plan_of(std::string(kLearner) + "walltime: {before: 5m}\n", site).warnings;
   };
-  EXPECT_EQ(with(kLocal), Lines{"`walltime` has no meaning on a single machine"});
+  EXPECT_EQ(with(kLocal), Lines{"`walltime` has no effect on a single machine"});
   EXPECT_EQ(with("scheduler: {kind: slurm}\n"), Lines{});
   EXPECT_EQ(plan_of(kLearner, kLocal).warnings, Lines{});
   EXPECT_EQ(plan_of(kLearner, "scheduler: {kind: flux}\n").warnings, Lines{});
@@ -317,10 +315,10 @@ roles:
   EXPECT_EQ(
       listed(mistakes_in_names(*experiment, *site, facts_, {})),
       (Lines{"5:59 unknown name '${run.nme}': did you mean '${run.name}'?",
-             "5:38 site 'site' defines no library 'nccl' -> name a profile that has it with --site (`nlaunch "
-             "sites` lists them), or add it under `libraries:` of this one",
+             "5:38 site 'site' defines no library 'nccl' -> choose a profile that has it with --site "
+             "(`nlaunch sites` lists them), or add it under `libraries:` of this one",
              "7:39 unknown name '${role.borken.count}': did you mean '${role.broken.count}'?",
-             "7:63 unknown name '${role.nobody.count}': 'nobody' is none of learner, broken, tool"}));
+             "7:63 unknown name '${role.nobody.count}': 'nobody' is not one of learner, broken, tool"}));
 }
 
 TEST_F(PlanParts, WhereHomeIsNotKnownATildeIsAName) {

@@ -107,18 +107,18 @@ TEST_F(Pools, SurviveTheFrozenPlan) {
   auto torn = nlohmann::json::parse(text);
   torn["pools"][1]["first"] = 3;
   EXPECT_EQ(from_json(torn.dump(), "x").error().first_message(),
-            "'x' cannot be read as a plan: pool 'rollout' is not at its place");
+            "'x' cannot be read as a plan: pool 'rollout' is out of place");
   torn = nlohmann::json::parse(text);
   torn["roles"][1]["replica"]["nodes"] = 3;
   EXPECT_EQ(from_json(torn.dump(), "x").error().first_message(),
-            "'x' cannot be read as a plan: 'engine' has no whole replicas");
+            "'x' cannot be read as a plan: 'engine' has incomplete replicas");
   torn = nlohmann::json::parse(text);
   torn["roles"][1]["replica"]["nodes"] = 0;
   EXPECT_FALSE(from_json(torn.dump(), "x"));
   torn = nlohmann::json::parse(text);
   torn["roles"][1]["count"] = 6;
   EXPECT_EQ(from_json(torn.dump(), "x").error().first_message(),
-            "'x' cannot be read as a plan: 'engine' has 4 processes, and not 6");
+            "'x' cannot be read as a plan: 'engine' has 4 processes, not 6");
   torn = nlohmann::json::parse(text);
   std::swap(torn["processes"][8], torn["processes"][9]);
   EXPECT_EQ(from_json(torn.dump(), "x").error().first_message(),
@@ -126,20 +126,20 @@ TEST_F(Pools, SurviveTheFrozenPlan) {
   torn = nlohmann::json::parse(text);
   torn["slurm"]["components"][0]["nodes"] = 1;
   EXPECT_EQ(from_json(torn.dump(), "x").error().first_message(),
-            "'x' cannot be read as a plan: the components of the job do not have all nodes");
+            "'x' cannot be read as a plan: the components of the job do not cover all nodes");
 }
 
 TEST_F(Pools, AreNamedOnTheCommandLine) {
   EXPECT_EQ(mistakes(kExperiment, kSite, {3, 0, {}, {}}),
-            (Lines{"--nodes 3: the experiment has 4 pools, and this says not of which -> --nodes train=3; "
-                   "the pools are "
-                   "train, rollout, small, cpu"}));
+            (Lines{"--nodes 3: the experiment has 4 pools, and no pool is named -> write --nodes train=3; "
+                   "the pools are train, rollout, small, cpu"}));
   EXPECT_EQ(mistakes(kExperiment, kSite, given({{"trian", 3}})),
-            (Lines{"--nodes trian=3: there is no pool 'trian' -> did you mean --nodes train=3?"}));
-  EXPECT_EQ(mistakes("roles: {tool: {kind: service, command: [t]}}\n", kSite, given({}, {{"train", 1}})),
-            (Lines{"--spares train=1: there is no pool 'train' -> the experiment has no pools: --spares 1"}));
+            (Lines{"--nodes trian=3: unknown pool 'trian' -> did you mean --nodes train=3?"}));
+  EXPECT_EQ(
+      mistakes("roles: {tool: {kind: service, command: [t]}}\n", kSite, given({}, {{"train", 1}})),
+      (Lines{"--spares train=1: unknown pool 'train' -> the experiment has no pools: write --spares 1"}));
   EXPECT_EQ(mistakes(kExperiment, kSite, given({{"train", 0}})),
-            (Lines{"the pool 'train' needs at least one node"}));
+            (Lines{"pool 'train' needs at least one node"}));
   constexpr const char* kOne =
       "pools: {train: {nodes: 2}}\nroles: {learner: {kind: learner, per_node: 1, gpus: 1, command: [t]}}\n";
   EXPECT_EQ(plan_of(kOne, kSite, {5, 0, {}, {}}).node.count, 5U) << "there is no other";
@@ -150,14 +150,11 @@ TEST_F(Pools, OfAKindOfTheirOwnNeedASchedulerThatHasThem) {
       "pools:\n  train: {nodes: 2}\n  cpu: {nodes: 1, gpus: 0}\n"
       "roles: {learner: {kind: learner, pool: train, per_node: 1, gpus: 1, command: [t]}}\n";
   EXPECT_EQ(mistakes(kTwo, "scheduler: {kind: flux}\nnode: {gpus: 4}\n"),
-            (Lines{"5:3 the pool 'cpu' has nodes of its own kind, and all nodes of a job of Flux are alike "
-                   "-> leave out "
-                   "`gpus` and `slurm` of the pools, or name another --site"}));
-  EXPECT_EQ(
-      mistakes(kTwo, "node: {gpus: 4}\n"),
-      (Lines{
-          "5:16 3 nodes are asked for by 2 pools, and site 'site' is one machine -> a site with a scheduler: "
-          "`nlaunch sites` lists them"}));
+            (Lines{"5:3 pool 'cpu' has its own kind of nodes, but all nodes of a Flux job are alike "
+                   "-> remove `gpus` and `slurm` from the pools, or choose another --site"}));
+  EXPECT_EQ(mistakes(kTwo, "node: {gpus: 4}\n"),
+            (Lines{"5:16 3 nodes are requested by 2 pools, but site 'site' is one machine -> choose a site "
+                   "with a scheduler: `nlaunch sites` lists them"}));
 }
 
 TEST_F(Pools, CountCpuSlotsWhereTheyHaveNoGpus) {
@@ -177,25 +174,21 @@ TEST_F(Pools, CountCpuSlotsWhereTheyHaveNoGpus) {
 TEST_F(Pools, WithoutRoomSayWhichOneNeedsMore) {
   EXPECT_EQ(refusal(build_from(kExperiment, kSite, given({{"rollout", 3}}))),
             "experiment.yaml:10:48: error: role 'engine': 2 replicas of 2 nodes × 1 process of 4 GPUs do not "
-            "fit on "
-            "the pool 'rollout' (3 nodes × 4 GPUs): 1 fits, and 4 GPUs stay idle [plan.does-not-fit]\n"
+            "fit on the pool 'rollout' (3 nodes × 4 GPUs): 1 fits, and 4 GPUs stay idle [plan.does-not-fit]\n"
             "  10 |   engine: {kind: engine, pool: rollout, count: 2, replica: {nodes: 2}, gpus: 4, ports: "
             "[http],\n"
             "     |                                                ^\n"
-            "note: a process never spans two nodes\n"
+            "note: a process cannot span two nodes\n"
             "hint: --set roles.engine.count=1, or --nodes rollout=4\n");
 }
 
 TEST_F(Pools, ARoleOnEachNodeIsToldWhichPoolHasRoom) {
-  EXPECT_EQ(
-      mistakes("pools: {train: {nodes: 2}, cpu: {nodes: 1, gpus: 0}}\n"
-               "roles: {learner: {kind: learner, per_node: 4, gpus: 1, command: [t]}}\n",
-               kSite),
-      (Lines{
-          "4:44 role 'learner': 4 processes of 1 GPU on each node do not fit on the pools 'train' (2 nodes × "
-          "4 "
-          "GPUs) and 'cpu' (1 node × 0 GPUs): none fit on each, and 0 GPUs stay idle -> write `pool: train`: "
-          "its nodes have so many GPUs"}));
+  EXPECT_EQ(mistakes("pools: {train: {nodes: 2}, cpu: {nodes: 1, gpus: 0}}\n"
+                     "roles: {learner: {kind: learner, per_node: 4, gpus: 1, command: [t]}}\n",
+                     kSite),
+            (Lines{"4:44 role 'learner': 4 processes of 1 GPU on each node do not fit on the pools 'train' "
+                   "(2 nodes × 4 GPUs) and 'cpu' (1 node × 0 GPUs): none fit on each, and 0 GPUs stay idle "
+                   "-> write `pool: train`, whose nodes have enough GPUs"}));
 }
 
 TEST_F(Pools, AReplicaIsOneGroupOverItsNodes) {

@@ -106,8 +106,7 @@ TEST_F(OneNode, KnowsOneProcessOfARole) {
   resolve("${role.engine.2.host}");
   EXPECT_EQ(mistakes.first_message(),
             "the site's libraries, in '${role.engine.2.host}': '${role.engine.2.host}': role 'engine' has 2 "
-            "processes, "
-            "'engine.0' to 'engine.1'");
+            "processes, 'engine.0' to 'engine.1'");
 }
 
 TEST_F(OneNode, HasAFolderForCachesThatIsMadeWhenItIsNamed) {
@@ -122,7 +121,7 @@ TEST_F(OneNode, HasAFolderForCachesThatIsMadeWhenItIsNamed) {
   std::ofstream(folder) << "a file where the folder was";
   resolve("${node.cache}");
   EXPECT_EQ(mistakes.first_message(),
-            "the site's libraries, in '${node.cache}': '${node.cache}': cannot make the folder '" +
+            "the site's libraries, in '${node.cache}': '${node.cache}': cannot create the directory '" +
                 node.cache + "': Not a directory");
   std::filesystem::remove(folder);
 }
@@ -141,7 +140,8 @@ TEST_F(OneNode, SaysWhatCannotBeTold) {
             "the site's libraries, in '${self.name}': '${self.name}' is not known on this node");
   resolve("${newest:/no/such/*.pt}", &plan.processes[1]);
   ASSERT_EQ(mistakes.items().size(), 1U);
-  EXPECT_EQ(mistakes.first_message(), "engine.0, in '${newest:/no/such/*.pt}': nothing fits '/no/such/*.pt'");
+  EXPECT_EQ(mistakes.first_message(),
+            "engine.0, in '${newest:/no/such/*.pt}': nothing matches '/no/such/*.pt'");
   EXPECT_EQ(resolve("${newest:/no/such/*.pt:-none}", &plan.processes[1]), "none");
 }
 
@@ -163,10 +163,9 @@ TEST_F(OneNode, TellsTheRankInTheWeightSyncGroup) {
   plan.processes[0].gpus = plan.processes[2].gpus = {0};
   plan.processes[2].node = plan.processes[0].node;
   resolve("${self.sync_rank}", &plan.processes[2]);
-  EXPECT_EQ(
-      mistakes.first_message(),
-      "engine.1, in '${self.sync_rank}': engine.1 is not in the weight-sync group: it shares its GPUs with a "
-      "learner or another engine, and a communicator has a GPU once");
+  EXPECT_EQ(mistakes.first_message(),
+            "engine.1, in '${self.sync_rank}': engine.1 is not in the weight-sync group: it shares its GPUs "
+            "with a learner or another engine, and a communicator can use a GPU only once");
   mistakes = {};
   EXPECT_TRUE(mistakes.empty());
 }
@@ -224,7 +223,7 @@ TEST_F(OneNode, ANameThatThePlanShouldHavePutInIsNotKnown) {
   }
   EXPECT_EQ(why("${self.ports.grpc}"),
             "engine.0, in '${self.ports.grpc}': '${self.ports.grpc}' is not known");
-  EXPECT_EQ(why("${role.judge.count}"), "engine.0, in '${role.judge.count}': no role is called 'judge'");
+  EXPECT_EQ(why("${role.judge.count}"), "engine.0, in '${role.judge.count}': unknown role 'judge'");
   for (const std::string name : {"aws.path", "nccl.version", "nccl"}) {
     const auto text = "${library." + name + "}";
     EXPECT_EQ(why(text), "engine.0, in '" + text + "': '" + text + "' is not known on this node");
@@ -366,9 +365,9 @@ TEST_F(AtLogin, KeepsWhatOnlyANodeKnows) {
   EXPECT_EQ(resolve("${self.master_port}", role("tool")),
             "'${self.master_port}': role 'tool' has no rendezvous");
   EXPECT_EQ(resolve("${role.tool.list|{host}:{port}}"),
-            "'${role.tool.list|{host}:{port}}': '{port}' is none of {host}, {index}, {name}, {node}");
+            "'${role.tool.list|{host}:{port}}': '{port}' is not one of {host}, {index}, {name}, {node}");
   EXPECT_EQ(resolve("${role.engine.list|{ports.htp}}"),
-            "'${role.engine.list|{ports.htp}}': '{ports.htp}' is none of {host}, {index}, {name}, {node}, "
+            "'${role.engine.list|{ports.htp}}': '{ports.htp}' is not one of {host}, {index}, {name}, {node}, "
             "{ports.http}, {ports.grpc}, {port}");
   EXPECT_EQ(resolve("${role.engine.ports.htp}"),
             "unknown name '${role.engine.ports.htp}': did you mean '${role.engine.ports.http}'?");
@@ -387,22 +386,20 @@ TEST_F(AtLogin, SaysWhatIsWrongWithAName) {
   const Case cases[] = {
       {"nod.scratch", "unknown name '${nod.scratch}': did you mean '${node.scratch}'?"},
       {"something.else",
-       "unknown name '${something.else}': 'something' is none of vars, self, run, resume, node, role, pool, "
-       "library, "
-       "site, "
-       "env, "
-       "weight_sync, newest"},
+       "unknown name '${something.else}': 'something' is not one of vars, self, run, resume, node, role, "
+       "pool, library, site, env, weight_sync, newest"},
       {"node", "'${node}' is incomplete: write ${node.NAME}"},
-      {"node.", "unknown name '${node.}': '' is none of scratch, cache"},
-      {"site.", "unknown name '${site.}': '' is none of name, gpus, gpu, arch, cpus, interface, scratch"},
-      {"run.folder", "unknown name '${run.folder}': 'folder' is none of dir, attempt_dir, id, name, nodes"},
+      {"node.", "unknown name '${node.}': '' is not one of scratch, cache"},
+      {"site.", "unknown name '${site.}': '' is not one of name, gpus, gpu, arch, cpus, interface, scratch"},
+      {"run.folder",
+       "unknown name '${run.folder}': 'folder' is not one of dir, attempt_dir, id, name, nodes"},
       {"run.dirr", "unknown name '${run.dirr}': did you mean '${run.dir}'?"},
-      {"self.name", "'${self.name}' has a meaning within a role only"},
+      {"self.name", "'${self.name}' is only available in a role"},
       {"library.ncl.path", "unknown name '${library.ncl.path}': did you mean '${library.nccl.path}'?"},
-      {"library.nccl", "unknown name '${library.nccl}': 'nccl' is none of nccl.path"},
+      {"library.nccl", "unknown name '${library.nccl}': 'nccl' is not one of nccl.path"},
       {"role.lerner.count", "unknown name '${role.lerner.count}': did you mean '${role.learner.count}'?"},
       {"role.engine",
-       "unknown name '${role.engine}': '' is none of 0.host, 0.ports, ports, list|FORM|SEPARATOR, addrs, "
+       "unknown name '${role.engine}': '' is not one of 0.host, 0.ports, ports, list|FORM|SEPARATOR, addrs, "
        "addrs_file, hosts, nodes, count, gpus, gpu_memory, env_file"},
       {"role.engine.cuont", "unknown name '${role.engine.cuont}': did you mean '${role.engine.count}'?"},
       {"role.engine.12.host",
@@ -411,7 +408,7 @@ TEST_F(AtLogin, SaysWhatIsWrongWithAName) {
       {"role.learner.addrs", "'${role.learner.addrs}': role 'learner' declares no ports"},
       {"role.learner.addrs_file", "'${role.learner.addrs_file}': role 'learner' declares no ports"},
       {"env.NONE",
-       "'${env.NONE}' is not set where nlaunch was called: set it, or give a default with "
+       "'${env.NONE}' is not set in nlaunch's environment: set it, or give a default with "
        "${env.NONE:-VALUE}"},
       {"env.HF_TOKEN",
        "'${env.HF_TOKEN}' would put a secret into the plan: declare it as `secrets: {HF_TOKEN: env}`"},
@@ -420,9 +417,8 @@ TEST_F(AtLogin, SaysWhatIsWrongWithAName) {
       {"vars.a", "unknown name '${vars.a}': none of that kind is defined"},
       {"AZ09_", "unknown name '${AZ09_}': did you mean '${env.AZ09_}', or '$${AZ09_}' for a shell?"},
       {"AZ09a",
-       "unknown name '${AZ09a}': 'AZ09a' is none of vars, self, run, resume, node, role, pool, library, "
-       "site, env, "
-       "weight_sync, newest"},
+       "unknown name '${AZ09a}': 'AZ09a' is not one of vars, self, run, resume, node, role, pool, library, "
+       "site, env, weight_sync, newest"},
   };
   for (const auto& [name, why] : cases) EXPECT_EQ(resolve("${" + std::string(name) + "}"), why);
 }
@@ -430,9 +426,10 @@ TEST_F(AtLogin, SaysWhatIsWrongWithAName) {
 TEST_F(AtLogin, SaysWhatIsWrongWithANameOfARolesOwn) {
   EXPECT_EQ(resolve("${self.nme}", role("engine")),
             "unknown name '${self.nme}': did you mean '${self.name}'?");
-  EXPECT_EQ(resolve("${self.}", role("engine")),
-            "unknown name '${self.}': '' is none of name, rank, world_size, nnodes, node_rank, master_addr, "
-            "master_port, index, local_rank, host, node, gpus, gpu_memory, ports, replica, pool, sync_rank");
+  EXPECT_EQ(
+      resolve("${self.}", role("engine")),
+      "unknown name '${self.}': '' is not one of name, rank, world_size, nnodes, node_rank, master_addr, "
+      "master_port, index, local_rank, host, node, gpus, gpu_memory, ports, replica, pool, sync_rank");
   EXPECT_EQ(resolve("${self.index.x}", role("engine")),
             "unknown name '${self.index.x}': did you mean '${self.index}'?");
   EXPECT_EQ(resolve("${self.rank}", role("engine")),
@@ -440,7 +437,7 @@ TEST_F(AtLogin, SaysWhatIsWrongWithANameOfARolesOwn) {
   EXPECT_EQ(resolve("${self.ports.htp}", role("engine")),
             "unknown name '${self.ports.htp}': did you mean '${self.ports.http}'?");
   EXPECT_EQ(resolve("${self.ports}", role("engine")),
-            "unknown name '${self.ports}': '' is none of http, grpc");
+            "unknown name '${self.ports}': '' is not one of http, grpc");
   EXPECT_EQ(resolve("${self.ports.http}", role("tool")),
             "'${self.ports.http}': role 'tool' declares no ports");
 }
@@ -490,10 +487,10 @@ TEST_F(AtLogin, ACircleOfVarsIsToldFromWhereItBegins) {
   PlanNames names(experiment, site, caller);
   names.resolve_vars(mistakes);
   ASSERT_EQ(mistakes.items().size(), 1U);
-  EXPECT_EQ(mistakes.first_message(), "vars refer to each other in a circle: a → b → a");
+  EXPECT_EQ(mistakes.first_message(), "vars refer to each other in a cycle: a → b → a");
   EXPECT_EQ(mistakes.items()[0].id, "plan.cyclic-vars");
   experiment.vars = {{{"a", {}}, {"${vars.a}", {}}}};
-  EXPECT_EQ(resolve("x"), "vars refer to each other in a circle: a → a");
+  EXPECT_EQ(resolve("x"), "vars refer to each other in a cycle: a → a");
 }
 
 TEST_F(AtLogin, VarsReferToEachOtherUpToADepth) {
@@ -505,12 +502,13 @@ TEST_F(AtLogin, VarsReferToEachOtherUpToADepth) {
     return resolve("${vars.v0}");
   };
   EXPECT_EQ(chain(100), "end");
-  EXPECT_EQ(chain(101), "vars refer to each other through more than 100 others");
+  EXPECT_EQ(chain(101), "vars refer to each other more than 100 levels deep");
 }
 
 TEST_F(AtLogin, ATextIsAtMostAsLongAsAnArgument) {
   constexpr std::size_t kLongest = std::size_t{128} << 10U;
-  const std::string too_long = "the text has more than 128 KiB here, and Linux passes no longer argument";
+  const std::string too_long =
+      "the value is longer than 128 KiB here, the longest argument that Linux passes";
   caller["BIG"] = std::string(kLongest, 'x');
   EXPECT_TRUE(resolve("${env.BIG}") == caller["BIG"]);
   caller["BIG"] += 'x';

@@ -127,11 +127,10 @@ roles:
 }
 
 TEST_F(RolePlan, AWrapperThatCannotBeOneIsRefusedAtItsPlace) {
-  EXPECT_EQ(
-      mistakes("roles:\n  learner: {kind: learner, command: [t], wrapper: [nice, apptainer, exec]}\n",
-               kLocal),
-      Lines{"4:52 the wrapper ends without an image: 'exec' -> the image comes behind the options and their "
-            "values; the command comes behind the wrapper"});
+  EXPECT_EQ(mistakes("roles:\n  learner: {kind: learner, command: [t], wrapper: [nice, apptainer, exec]}\n",
+                     kLocal),
+            Lines{"4:52 the wrapper ends without an image, at 'exec' -> the image comes after the options "
+                  "and their values; the command comes after the wrapper"});
 }
 
 TEST_F(RolePlan, LibrariesAreThoseOfTheSite) {
@@ -141,10 +140,9 @@ TEST_F(RolePlan, LibrariesAreThoseOfTheSite) {
   EXPECT_EQ(plan.roles[0].preload, (Lines{"nccl", "aws"}));
   EXPECT_EQ(plan.libraries.at("nccl").path, (folder_ / "lib/n.so").string());
   EXPECT_EQ(plan.libraries.at("ofi").path, "/home/user/o");
-  EXPECT_EQ(
-      mistakes("roles: {learner: {kind: learner, preload: [nccl, ncl], command: [t]}}\n", site),
-      Lines{"3:50 site 'site' defines no library 'ncl' -> it defines aws, nccl, ofi; --site names another "
-            "profile"});
+  EXPECT_EQ(mistakes("roles: {learner: {kind: learner, preload: [nccl, ncl], command: [t]}}\n", site),
+            Lines{"3:50 site 'site' defines no library 'ncl' -> it defines aws, nccl, ofi; --site selects "
+                  "another profile"});
 }
 
 TEST_F(RolePlan, OneProcesssAddressStandsForManyInACheck) {

@@ -40,7 +40,7 @@ TEST_F(CheckSite, AMistakeThatEachPlanHasIsToldOnce) {
       "1}}\n");
   EXPECT_EQ(listed(checked.findings),
             (Lines{"3:17 unknown name '${site.nme}': did you mean '${site.name}'?",
-                   "5:17 unknown name '${run.folder}': 'folder' is none of dir, attempt_dir, "
+                   "5:17 unknown name '${run.folder}': 'folder' is not one of dir, attempt_dir, "
                    "id, name, nodes"}));
   EXPECT_TRUE(checked.findings.has_errors());
   EXPECT_TRUE(checked.libraries.empty());
@@ -48,9 +48,8 @@ TEST_F(CheckSite, AMistakeThatEachPlanHasIsToldOnce) {
 
 TEST_F(CheckSite, AMatchFitsSomethingAndNotAll) {
   const std::string all =
-      "3:8 'match' fits every machine that has what it asks for -> it stands against every other profile "
-      "that fits; "
-      "narrow it, or leave it out and use --site";
+      "3:8 'match' matches every machine that has the named properties -> it conflicts with every other "
+      "profile that matches; narrow it, or remove it and use --site";
   EXPECT_EQ(found("match: {hostname: \"*\"}\n"), Lines{all});
   EXPECT_EQ(found("match: {hostname: \"**\", gpu: \"*\", file: \"*\", slurm_cluster: \"*\"}\n"), Lines{all});
   EXPECT_EQ(found("match: {beaker_cluster: \"*\"}\n"), Lines{all});
@@ -62,16 +61,16 @@ TEST_F(CheckSite, AMatchFitsSomethingAndNotAll) {
 
 TEST_F(CheckSite, AMatchWithBlanksFitsNothing) {
   const auto why = [](const std::string& key, const std::string& glob) {
-    return "3:8 'match." + key + "' is '" + glob + "', which fits nothing -> remove the blanks, or the key";
+    return "3:8 'match." + key + "' is '" + glob +
+           "', which matches nothing -> remove the surrounding blanks, or the key";
   };
   EXPECT_EQ(found("match: {hostname: \" a\"}\n"), Lines{why("hostname", " a")});
   EXPECT_EQ(found("match: {gpu: \"\"}\n"), Lines{why("gpu", "")});
   EXPECT_EQ(found("match: {file: \"a \", beaker_cluster: \"b \"}\n"),
             (Lines{why("beaker_cluster", "b "), why("file", "a ")}));
-  EXPECT_EQ(
-      found("match: {slurm_cluster: a, beaker_cluster: b}\n"),
-      Lines{
-          "3:8 'match' wants a job of Slurm that is one of Beaker -> all that are given must fit: keep one"});
+  EXPECT_EQ(found("match: {slurm_cluster: a, beaker_cluster: b}\n"),
+            Lines{"3:8 'match' requires a Slurm job that is also a Beaker job -> all conditions must match: "
+                  "keep one"});
 }
 
 TEST_F(CheckSite, ADirectiveIsOneThatTheProgramIsKnownToHave) {
@@ -85,32 +84,27 @@ TEST_F(CheckSite, ADirectiveIsOneThatTheProgramIsKnownToHave) {
   EXPECT_EQ(with("slurm", "exclusive: true"), Lines{});
   EXPECT_EQ(
       with("slurm", "partitoin: a"),
-      Lines{"6:5 sbatch is not known to have --partitoin -> did you mean partition? [plan.slurm-unknown]"});
+      Lines{"6:5 sbatch has no known option --partitoin -> did you mean partition? [plan.slurm-unknown]"});
   EXPECT_EQ(with("slurm", "of-a-plugin-here: a"),
-            Lines{"6:5 sbatch is not known to have --of-a-plugin-here -> right for an option of a newer "
-                  "Slurm or of a "
-                  "plugin; `sbatch --help` lists what there is [plan.slurm-unknown]"});
+            Lines{"6:5 sbatch has no known option --of-a-plugin-here -> this is fine for an option of a "
+                  "newer Slurm or of a plugin; `sbatch --help` lists the options [plan.slurm-unknown]"});
   EXPECT_EQ(with("flux", "bank: a"), Lines{});
   EXPECT_EQ(with("flux", "of-a-plugin-here: a"),
-            Lines{"6:5 flux batch is not known to have --of-a-plugin-here -> right for an option of a newer "
-                  "Flux or of "
-                  "a plugin; `flux batch --help` lists what there is [plan.flux-unknown]"});
+            Lines{"6:5 flux batch has no known option --of-a-plugin-here -> this is fine for an option of a "
+                  "newer Flux or of a plugin; `flux batch --help` lists the options [plan.flux-unknown]"});
   // What is refused is told once.
-  EXPECT_EQ(
-      with("slurm", "nodes: 3"),
-      Lines{
-          "6:5 'nodes' is set by nlaunch and cannot be given here -> `nodes:` of the experiment, or --nodes "
-          "[plan.slurm-owned]"});
+  EXPECT_EQ(with("slurm", "nodes: 3"), Lines{"6:5 'nodes' is set by nlaunch and cannot be set here -> use "
+                                             "`nodes:` in the experiment, or --nodes [plan.slurm-owned]"});
   EXPECT_EQ(
       with("local", "partition: a"),
       Lines{
-          "6:5 directives are for sbatch, and the scheduler is local -> write scheduler: {kind: slurm, ...} "
+          "6:5 directives are for sbatch, but the scheduler is local -> write scheduler: {kind: slurm, ...} "
           "[plan.site-scheduler]"});
   EXPECT_EQ(
       with("local", "partitoin: a"),
       (Lines{
-          "6:5 sbatch is not known to have --partitoin -> did you mean partition? [plan.slurm-unknown]",
-          "6:5 directives are for sbatch, and the scheduler is local -> write scheduler: {kind: slurm, ...} "
+          "6:5 sbatch has no known option --partitoin -> did you mean partition? [plan.slurm-unknown]",
+          "6:5 directives are for sbatch, but the scheduler is local -> write scheduler: {kind: slurm, ...} "
           "[plan.site-scheduler]"}));
 }
 
@@ -124,10 +118,8 @@ TEST_F(CheckSite, WhatAProfileInheritsIsNotItsFault) {
 
 TEST_F(CheckSite, EachGpuHasItsBusId) {
   const auto with = [&](const std::string& node) { return found("node: {" + node + "}\n"); };
-  EXPECT_EQ(
-      with("gpus: 2, bus_ids: [a]"),
-      Lines{"3:27 'node.bus_ids' has 1 bus id, and 'node.gpus' is 2 -> one for each GPU of a node, in PCI "
-            "order"});
+  EXPECT_EQ(with("gpus: 2, bus_ids: [a]"), Lines{"3:27 'node.bus_ids' has 1 bus id, but 'node.gpus' is 2 -> "
+                                                 "write one for each GPU of a node, in PCI order"});
   EXPECT_EQ(with("gpus: 1, bus_ids: [a, b]").size(), 1U);
   EXPECT_EQ(with("gpus: 2, bus_ids: [a, b]"), Lines{});
   EXPECT_EQ(with("bus_ids: [a, b]"), Lines{});
@@ -139,19 +131,19 @@ TEST_F(CheckSite, AnExpectationCanFit) {
     return found("scheduler: {kind: " + kind +
                  "}\nnode: {gpus: 2}\nexpect: {all_reduce_busbw: [{size: 1GiB, " + row + "}]}\n");
   };
-  const std::string never = "5:29 this expectation never fits: ";
+  const std::string never = "5:29 this expectation never applies: ";
   EXPECT_EQ(with("min: 1GB/s"), Lines{});
   EXPECT_EQ(with("min: 1GB/s, gpus_per_node: 2"), Lines{});
   EXPECT_EQ(with("min: 1GB/s, gpus_per_node: 3"),
-            Lines{never + "it is for 3 GPUs on each node, and a node has 2"});
+            Lines{never + "it is for 3 GPUs on each node, but a node has 2"});
   EXPECT_EQ(with("min: 1GB/s, nodes: \"1\"", "local"), Lines{});
   EXPECT_EQ(with("min: 1GB/s, nodes: \">=2\"", "local"),
-            Lines{never + "it is for >=2 nodes, and this site is one machine"});
+            Lines{never + "it is for >=2 nodes, but this site is one machine"});
   EXPECT_EQ(with("min: 1GB/s, nodes: \">=2\""), Lines{});
   EXPECT_EQ(with("min: 1GB/s, nodes: \"10000\""), Lines{});
   EXPECT_EQ(with("min: 1GB/s, nodes: \"<1\""), Lines{never + "no number of nodes is <1"});
   EXPECT_EQ(with("min: 1GB/s, nodes: \">4,<3\""), Lines{never + "no number of nodes is >4,<3"});
-  EXPECT_EQ(with("min: 0GB/s"), Lines{"5:29 this expectation asks for nothing: 'min' is 0"});
+  EXPECT_EQ(with("min: 0GB/s"), Lines{"5:29 this expectation has no effect: 'min' is 0"});
   EXPECT_EQ(found("expect: {all_reduce_busbw: [{size: 1GiB, min: 1GB/s, gpus_per_node: 9}]}\n"), Lines{})
       << "nobody says how many GPUs a node has";
 }
@@ -163,7 +155,7 @@ TEST_F(CheckSite, AnOverlayChangesSomething) {
   EXPECT_EQ(with("set: {A: 1}", "{}"), Lines{"5:3 the overlay 'x' sets nothing"});
   EXPECT_EQ(with("set: {A: 1}", "{set: {nodes: 2}}"), Lines{});
   EXPECT_EQ(with("set: {A: 1, B: 2}", "{env: {A: 1, B: 3, C: 1}}"),
-            Lines{"5:13 the overlay 'x' sets A=1, as the site does without it"});
+            Lines{"5:13 the overlay 'x' sets A=1, which the site already sets"});
   EXPECT_EQ(with("set: {A: 1}", "{env: {A: 2}}"), Lines{});
   EXPECT_EQ(with("set: {A: 1}", "{env: {prepend: {A: 1}}}"), Lines{});
   EXPECT_EQ(with("prepend: {A: 1}", "{env: {A: 1}}"), Lines{});

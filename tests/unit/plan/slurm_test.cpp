@@ -65,17 +65,17 @@ TEST(Slurm, TheExperimentWinsOverTheSite) {
 
 TEST(Slurm, WhatNlaunchSetsItselfCannotBeGiven) {
   EXPECT_EQ(make({{"nodes", "4"}}, {{"export", "ALL"}, {"signal", "TERM"}}).said,
-            "site.yaml:1:1: error: 'nodes' is set by nlaunch and cannot be given here [plan.slurm-owned]\n"
+            "site.yaml:1:1: error: 'nodes' is set by nlaunch and cannot be set here [plan.slurm-owned]\n"
             "   1 | nodes: 4\n"
             "     | ^^^^^\n"
-            "hint: `nodes:` of the experiment, or --nodes\n"
+            "hint: use `nodes:` in the experiment, or --nodes\n"
             "\n"
-            "run.yaml:1:1: error: 'export' is set by nlaunch and cannot be given here [plan.slurm-owned]\n"
+            "run.yaml:1:1: error: 'export' is set by nlaunch and cannot be set here [plan.slurm-owned]\n"
             "   1 | export: ALL\n"
             "     | ^^^^^^\n"
-            "hint: the environment of a process is the plan's business: `env:`\n"
+            "hint: the plan sets the environment of each process: use `env:`\n"
             "\n"
-            "run.yaml:2:1: error: 'signal' is set by nlaunch and cannot be given here [plan.slurm-owned]\n"
+            "run.yaml:2:1: error: 'signal' is set by nlaunch and cannot be set here [plan.slurm-owned]\n"
             "   2 | signal: TERM\n"
             "     | ^^^^^^\n"
             "hint: `walltime: {signal: ..., before: ...}`\n"
@@ -85,10 +85,10 @@ TEST(Slurm, WhatNlaunchSetsItselfCannotBeGiven) {
 
 TEST(Slurm, ANameIsALongOptionWithoutItsDashes) {
   EXPECT_EQ(make({}, {{"--time", "1"}}).said,
-            "run.yaml:1:1: error: '--time' is no option of sbatch [plan.slurm-option]\n"
+            "run.yaml:1:1: error: '--time' is not an option of sbatch [plan.slurm-option]\n"
             "   1 | --time: 1\n"
             "     | ^^^^^^\n"
-            "hint: the long name without its dashes: partition, gpus-per-node, time\n");
+            "hint: write the long name without dashes: partition, gpus-per-node, time\n");
   for (const auto* name : {"", "t=1 --wrap", "Time", "-t", "a\nb", "é"}) {
     EXPECT_TRUE(make({}, {{name, "1"}}).said.contains("[plan.slurm-option]")) << name;
   }
@@ -102,10 +102,10 @@ TEST(Slurm, AnyValueThatSbatchCanBeToldWillDo) {
 
 TEST(Slurm, AValueThatCannotStandInADirectiveIsRefused) {
   EXPECT_EQ(make({}, {{"comment", "a\tb"}}).said,
-            "run.yaml:1:10: error: 'a\\tb' cannot stand in an #SBATCH line [plan.slurm-value]\n"
+            "run.yaml:1:10: error: 'a\\tb' is not allowed in an #SBATCH line [plan.slurm-value]\n"
             "   1 | comment: a\tb\n"
             "     |          ^^^\n"
-            "hint: line breaks and other control characters, and what is not UTF-8, are not allowed there\n");
+            "hint: remove line breaks, other control characters and invalid UTF-8\n");
   for (const auto* value : {"a\n#SBATCH --wrap=b", "a\r", "\x1b[31m", "\xff"}) {
     EXPECT_TRUE(make({}, {{"comment", value}}).said.contains("[plan.slurm-value]")) << value;
   }
@@ -116,28 +116,29 @@ TEST(Slurm, ADirectiveWithoutAValueWouldTakeTheNextOne) {
             "run.yaml:1:10: error: a directive needs a value [plan.slurm-value]\n"
             "   1 | comment: \n"
             "     |          ^\n"
-            "hint: `true` makes a flag; a line that is not wanted is left out\n");
+            "hint: `true` makes a flag; leave out the key to omit the line\n");
 }
 
 TEST(Slurm, WhatNeedsAValueIsNoFlag) {
   EXPECT_EQ(
       make({{"hold", "true"}}, {{"partition", "true"}}).said,
-      "run.yaml:1:12: error: 'partition' needs a value, and `true` would make it a flag [plan.slurm-value]\n"
+      "run.yaml:1:12: error: 'partition' needs a value; `true` would make it a flag [plan.slurm-value]\n"
       "   1 | partition: true\n"
       "     |            ^^^^\n"
-      "hint: `partition: VALUE`; `partition: false` takes it away\n");
+      "hint: write `partition: VALUE`; `partition: false` removes it\n");
   EXPECT_EQ(
       words(make({{"partition", "workq"}}, {{"partition", "false"}, {"a-flag-of-tomorrow", "true"}}).slurm),
       "a-flag-of-tomorrow=@run.yaml:2:21");
 }
 
 TEST(Slurm, VariablesOfTheShellAreNoValues) {
-  EXPECT_EQ(make({{"output", "$HOME/%j.log"}}, {}).said,
-            "site.yaml:1:9: error: '$HOME/%j.log' would stay as it is: no shell reads #SBATCH lines "
-            "[plan.slurm-value]\n"
-            "   1 | output: $HOME/%j.log\n"
-            "     |         ^^^^^^^^^^^^\n"
-            "hint: ${env.NAME} is a variable where nlaunch was called; Slurm knows %j, %u and %x in paths\n");
+  EXPECT_EQ(
+      make({{"output", "$HOME/%j.log"}}, {}).said,
+      "site.yaml:1:9: error: '$HOME/%j.log' would not be expanded: no shell reads #SBATCH lines "
+      "[plan.slurm-value]\n"
+      "   1 | output: $HOME/%j.log\n"
+      "     |         ^^^^^^^^^^^^\n"
+      "hint: ${env.NAME} is a variable of nlaunch's environment; Slurm expands %j, %u and %x in paths\n");
   EXPECT_TRUE(make({}, {{"comment", "`date`"}}).said.contains("[plan.slurm-value]"));
 }
 

@@ -85,9 +85,8 @@ TEST_F(KeptTogether, SaysWhenSlurmCannotBeAsked) {
   EXPECT_EQ(option(plan, "segment"), "");
   EXPECT_TRUE(std::ranges::any_of(plan.warnings, [](const auto& warning) {
     return warning ==
-           "Slurm is not asked to keep 'e.0' within one NVLink domain: 3 nodes are no multiple of 2 "
-           "(--segment). A "
-           "run whose nodes stand apart is refused when it starts";
+           "Slurm is not asked to keep 'e.0' within one NVLink domain: 3 nodes are not a multiple of 2 "
+           "(--segment). If its nodes are apart, the run is refused when it starts";
   }));
 }
 
@@ -107,15 +106,14 @@ TEST_F(KeptTogether, OnANodeIsPlacedWhole) {
 TEST_F(KeptTogether, InAPlanThatWasEditedIsChecked) {
   const auto plan = plan_of(
       "nodes: 4\nroles: {l: {kind: learner, per_node: 4, gpus: 1, command: [t], keep_together: {within: "
-      "domain, "
-      "nodes: 2}}}\n",
+      "domain, nodes: 2}}}\n",
       kSite);
   for (const auto& [key, value] : {std::pair<const char*, nlohmann::json>("nodes", 0), {"origin", ""}}) {
     auto edited = nlohmann::json::parse(to_json(plan).dump());
     edited["roles"][0]["keep_together"][key] = value;
     const auto read = from_json(edited.dump(), "plan.json");
     ASSERT_FALSE(read) << key;
-    EXPECT_TRUE(read.error().first_message().ends_with("'l' is not kept together as it could be"))
+    EXPECT_TRUE(read.error().first_message().ends_with("'l' has an invalid keep_together"))
         << read.error().first_message();
   }
 }
@@ -128,20 +126,18 @@ TEST_F(KeptTogether, RefusesWhatFitsNowhere) {
     return all.empty() ? std::string() : all.front();
   };
   EXPECT_EQ(mistake("per_node: 4, keep_together: domain", kSite, "6"),
-            "4:85 'learner' is on 6 nodes, and is to be within one NVLink domain -> write keep_together: "
+            "4:85 'learner' is on 6 nodes, but must be within one NVLink domain -> write keep_together: "
             "{within: domain, nodes: N} for groups of N nodes each");
-  EXPECT_EQ(
-      mistake("per_node: 4, keep_together: node", kSite),
-      "4:85 'learner' is on 2 nodes, and is to be within one node -> fewer processes, or keep_together: "
-      "domain");
+  EXPECT_EQ(mistake("per_node: 4, keep_together: node", kSite),
+            "4:85 'learner' is on 2 nodes, but must be within one node -> use fewer processes, or "
+            "keep_together: domain");
   EXPECT_EQ(
       mistake("count: 5, keep_together: node", kSite),
       "4:64 role 'learner': 5 processes of 1 GPU on one node do not fit on 2 nodes × 4 GPUs: none fit, and "
       "8 GPUs stay idle");
-  EXPECT_EQ(
-      mistake("per_node: 4, keep_together: switch", "scheduler: {kind: flux}\nnode: {gpus: 4}\n"),
-      "4:85 Flux does not say at which switch a node is -> remove 'keep_together', or write keep_together: "
-      "domain, which NVML tells");
+  EXPECT_EQ(mistake("per_node: 4, keep_together: switch", "scheduler: {kind: flux}\nnode: {gpus: 4}\n"),
+            "4:85 Flux does not report the switch of a node -> remove 'keep_together', or write "
+            "keep_together: domain, which NVML reports");
 }
 
 }  // namespace

@@ -84,10 +84,10 @@ TEST_F(WeightSyncs, WithoutRanksThereIsNoGroup) {
 }
 
 TEST_F(WeightSyncs, OfIpcNeedEachEngineOnALearnersGpu) {
-  EXPECT_EQ(refused("{backend: ipc}\n"),
-            (Lines{"7:24 ipc hands weights over on one GPU, and no learner is on GPU 2 of node 0, which "
-                   "engine.0 has -> "
-                   "write `share_gpus_with: LEARNER` for the role 'engine', or backend: nccl"}));
+  EXPECT_EQ(
+      refused("{backend: ipc}\n"),
+      (Lines{"7:24 ipc passes weights within one GPU, but no learner is on GPU 2 of node 0, which engine.0 "
+             "uses -> write `share_gpus_with: LEARNER` for the role 'engine', or backend: nccl"}));
   const auto plan = plan_of(
       "nodes: 2\nweight_sync: {backend: ipc}\nroles:\n"
       "  learner: {kind: learner, per_node: 4, gpus: 1, command: [t]}\n"
@@ -111,10 +111,9 @@ TEST_F(WeightSyncs, MeetWhereTheFirstOfThemIsThoughNoGroupIsTried) {
 }
 
 TEST_F(WeightSyncs, OfDiskCannotHaveAPathThatNamesItself) {
-  EXPECT_EQ(
-      refused("{backend: disk, path: \"${weight_sync.path}/x\"}\n"),
-      (Lines{"7:37 '${weight_sync.path}' is such a path itself -> write the folder, or a var that has it: "
-             "${vars.weights}"}));
+  EXPECT_EQ(refused("{backend: disk, path: \"${weight_sync.path}/x\"}\n"),
+            (Lines{"7:37 'path' cannot refer to '${weight_sync.path}' -> write the directory, or a var that "
+                   "contains it: ${vars.weights}"}));
 }
 
 TEST_F(WeightSyncs, NameProcessesOfReplicas) {
@@ -143,8 +142,9 @@ TEST_F(WeightSyncs, AreNamedInReferences) {
             (Lines{"6:46 unknown name '${weight_sync.c.host}': did you mean '${weight_sync.a.host}'?"}));
   EXPECT_EQ(of(kTwo, "${weight_sync.b.hosts}"),
             (Lines{"6:46 unknown name '${weight_sync.b.hosts}': did you mean '${weight_sync.b.host}'?"}));
-  EXPECT_EQ(of("{backend: nccl}", "${self.sync_rank.a}"),
-            (Lines{"6:46 '${self.sync_rank.a}': the experiment has one weight-sync group, without a name"}));
+  EXPECT_EQ(
+      of("{backend: nccl}", "${self.sync_rank.a}"),
+      (Lines{"6:46 '${self.sync_rank.a}': the experiment has one weight-sync group, which has no name"}));
   EXPECT_EQ(of(kTwo, "${weight_sync.path}"),
             (Lines{"6:46 '${weight_sync.path}': only backend: disk has a path"}));
 }

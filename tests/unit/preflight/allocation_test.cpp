@@ -286,7 +286,7 @@ TEST_F(Examined, WhereAllAreSlowNobodyIsBlamed) {
   const auto said = row_texts(report, "suspect");
   ASSERT_EQ(said.size(), 1);
   EXPECT_TRUE(said.begin()->starts_with(
-      "unknown | learner world | all pairs are slow, nobody more than the others; the median is "))
+      "unknown | learner world | all pairs are slow, none more than the others; the median is "))
       << *said.begin();
 }
 
@@ -295,8 +295,10 @@ TEST_F(Examined, OfTwoNodesNeitherIsBlamed) {
   allocation.slow_network[1] = 5;
   const auto report = examine(allocation);
   EXPECT_EQ(blamed_by(report, 2), Blamed{});
-  EXPECT_EQ(row_texts(report, "suspect"), (Names{"unknown | nid001000 or nid001001 | two are not enough to "
-                                                 "tell which one spoils 'learner world'"}));
+  EXPECT_EQ(
+      row_texts(report, "suspect"),
+      (Names{
+          "unknown | nid001000 or nid001001 | two are not enough to tell which one breaks 'learner world'"}));
 }
 
 TEST_F(Examined, AtLevelDeepPairsAreTimedEvenIfAllIsWell) {

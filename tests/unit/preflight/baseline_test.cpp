@@ -45,10 +45,10 @@ TEST(Baseline, HoldsOneValueForAllGroupsOfAKindAndNoLatencies) {
 }
 
 TEST(Baseline, WhatIsEqualPasses) {
-  EXPECT_EQ(
-      compared(report(1), report(1)),
-      (Lines{"pass | all_reduce of node 0 at 128MiB | 330.0 GB/s, as it was | 330.0 GB/s (good.json) |  | ",
-             "pass | gemm | 700.0 TFLOP/s, as it was | 700.0 TFLOP/s (good.json) |  | "}));
+  EXPECT_EQ(compared(report(1), report(1)),
+            (Lines{"pass | all_reduce of node 0 at 128MiB | 330.0 GB/s, as in the baseline | 330.0 GB/s "
+                   "(good.json) |  | ",
+                   "pass | gemm | 700.0 TFLOP/s, as in the baseline | 700.0 TFLOP/s (good.json) |  | "}));
 }
 
 TEST(Baseline, WorseIsAWarningAndMuchWorseAFailureOfThatNode) {
@@ -60,10 +60,10 @@ TEST(Baseline, WorseIsAWarningAndMuchWorseAFailureOfThatNode) {
   const auto rows = compare(baseline_of(report()), now, "good.json");
   EXPECT_EQ(
       faults(rows),
-      (Lines{"warn | all_reduce of node 0 at 128MiB | 303.0 GB/s, 8 % less than it was | 330.0 GB/s "
+      (Lines{"warn | all_reduce of node 0 at 128MiB | 303.0 GB/s, 8 % less than in the baseline | 330.0 GB/s "
              "(good.json) | if nothing was changed on purpose, report the node | admin",
-             "fail | gemm | 500.0 TFLOP/s, 29 % less than it was | 700.0 TFLOP/s (good.json) | if nothing "
-             "was changed on purpose, report the node | admin"}));
+             "fail | gemm | 500.0 TFLOP/s, 29 % less than in the baseline | 700.0 TFLOP/s (good.json) | if "
+             "nothing was changed on purpose, report the node | admin"}));
   EXPECT_EQ(rows.back().hosts, std::vector<std::string>{"n1"});
 }
 
@@ -71,10 +71,12 @@ TEST(Baseline, FourPercentIsNotJudgedAndBetterIsSaid) {
   auto now = report(1);
   now.measurements[0].busbw = 330e9 * 0.96;
   now.figures[0].value = now.figures[1].value = now.figures[2].value = now.figures[3].value = 770e12;
-  EXPECT_EQ(compared(report(1), now),
-            (Lines{"pass | all_reduce of node 0 at 128MiB | 316.8 GB/s, 4 % less than it was | 330.0 GB/s "
-                   "(good.json) |  | ",
-                   "pass | gemm | 770.0 TFLOP/s, 10 % more than it was | 700.0 TFLOP/s (good.json) |  | "}));
+  EXPECT_EQ(
+      compared(report(1), now),
+      (Lines{
+          "pass | all_reduce of node 0 at 128MiB | 316.8 GB/s, 4 % less than in the baseline | 330.0 GB/s "
+          "(good.json) |  | ",
+          "pass | gemm | 770.0 TFLOP/s, 10 % more than in the baseline | 700.0 TFLOP/s (good.json) |  | "}));
 }
 
 TEST(Baseline, AnotherDriverIsNamedFirst) {
@@ -83,21 +85,18 @@ TEST(Baseline, AnotherDriverIsNamedFirst) {
   now.nodes[0].nccl = "2.30.1";
   now.measurements[0].busbw = 200e9;
   const auto rows = compare(baseline_of(report(1)), now, "good.json");
-  EXPECT_EQ(
-      rows[0].fix,
-      "the driver was 570.1 and is 580.2; NCCL was 2.28.9 and is 2.30.1; if nothing was changed on purpose, "
-      "report the node");
+  EXPECT_EQ(rows[0].fix,
+            "the driver was 570.1 and is now 580.2; NCCL was 2.28.9 and is now 2.30.1; if nothing was "
+            "changed on purpose, report the node");
 }
 
 TEST(Baseline, OfOtherHardwareNothingIsCompared) {
   auto now = report(2);
   for (auto& node : now.nodes) node.gpu = "NVIDIA H100";
   now.measurements[0].busbw = 1e9;
-  EXPECT_EQ(
-      compared(report(4), now),
-      (Lines{
-          "unknown | good.json | not compared: it is of 4 nodes with 4 × NVIDIA H200 (x86_64), and this is 2 "
-          "nodes with 4 × NVIDIA H100 (x86_64) |  |  | "}));
+  EXPECT_EQ(compared(report(4), now), (Lines{"unknown | good.json | not compared: the baseline is from 4 "
+                                             "nodes with 4 × NVIDIA H200 (x86_64), but this is 2 "
+                                             "nodes with 4 × NVIDIA H100 (x86_64) |  |  | "}));
 }
 
 TEST(Baseline, WhatWasNotMeasuredIsSaid) {
@@ -127,21 +126,23 @@ TEST_F(BaselineFile, IsReadAsItWasWritten) {
 }
 
 TEST_F(BaselineFile, ThatIsNoneIsAnErrorWithWhatToType) {
-  const auto hint = " [preflight.baseline]\nhint: nlaunch preflight --baseline save " + path + " makes one\n";
+  const auto hint =
+      " [preflight.baseline]\nhint: create one with: nlaunch preflight --baseline save " + path + "\n";
   const auto missing = read_baseline(path);
   ASSERT_FALSE(missing);
   EXPECT_EQ(render(missing.error()), "error: cannot open '" + path + "': No such file or directory" + hint);
-  EXPECT_EQ(error_of("{"), "error: '" + path + "' is no baseline" + hint);
-  EXPECT_EQ(error_of("[1]"), "error: '" + path + "' is no baseline" + hint);
+  EXPECT_EQ(error_of("{"), "error: '" + path + "' is not a baseline" + hint);
+  EXPECT_EQ(error_of("[1]"), "error: '" + path + "' is not a baseline" + hint);
   EXPECT_EQ(error_of(R"({"format": "nlaunch preflight", "version": 1})"),
-            "error: '" + path + "' is no baseline" + hint);
-  EXPECT_EQ(error_of(R"({"format": "nlaunch baseline", "version": 2})"),
-            fmt::format("error: '{}' has version 2 of the format 'nlaunch baseline'; this nlaunch ({}) knows "
-                        "1 [format.newer]\n"
-                        "hint: update nlaunch, or use the one that wrote it\n",
-                        path, version()));
+            "error: '" + path + "' is not a baseline" + hint);
+  EXPECT_EQ(
+      error_of(R"({"format": "nlaunch baseline", "version": 2})"),
+      fmt::format("error: '{}' has version 2 of the format 'nlaunch baseline'; this nlaunch ({}) supports "
+                  "1 [format.newer]\n"
+                  "hint: update nlaunch, or use the one that wrote it\n",
+                  path, version()));
   EXPECT_EQ(error_of(R"({"format": "nlaunch baseline", "version": 1})")
-                .find("error: '" + path + "' is a baseline that was damaged: "),
+                .find("error: '" + path + "' is a damaged baseline: "),
             0U);
 }
 
@@ -159,10 +160,10 @@ TEST(Baseline, TheLimitsAreFiveAndTwentyPercent) {
   EXPECT_TRUE(with(949e9).starts_with("warn"));
   EXPECT_TRUE(with(801e9).starts_with("warn"));
   EXPECT_TRUE(with(799e9).starts_with("fail"));
-  EXPECT_NE(with(996e9).find("996.0 GB/s, as it was"), std::string::npos);
-  EXPECT_NE(with(994e9).find("994.0 GB/s, 1 % less than it was"), std::string::npos);
-  EXPECT_NE(with(1004e9).find("1004.0 GB/s, as it was"), std::string::npos);
-  EXPECT_NE(with(1006e9).find("1006.0 GB/s, 1 % more than it was"), std::string::npos);
+  EXPECT_NE(with(996e9).find("996.0 GB/s, as in the baseline"), std::string::npos);
+  EXPECT_NE(with(994e9).find("994.0 GB/s, 1 % less than in the baseline"), std::string::npos);
+  EXPECT_NE(with(1004e9).find("1004.0 GB/s, as in the baseline"), std::string::npos);
+  EXPECT_NE(with(1006e9).find("1006.0 GB/s, 1 % more than in the baseline"), std::string::npos);
 }
 
 TEST(Baseline, OfSmallerMessagesThereIsNoValue) {
@@ -210,9 +211,8 @@ TEST(Baseline, AMachineWithoutGpusIsCalledThat) {
   auto was = report(1);
   was.nodes[0].gpu = "";
   EXPECT_EQ(compared(was, report(1))[0],
-            "unknown | good.json | not compared: it is of 1 node with no GPU (x86_64), and this is 1 node "
-            "with 4 × NVIDIA "
-            "H200 (x86_64) |  |  | ");
+            "unknown | good.json | not compared: the baseline is from 1 node with no GPU (x86_64), but this "
+            "is 1 node with 4 × NVIDIA H200 (x86_64) |  |  | ");
 }
 
 }  // namespace

@@ -261,26 +261,19 @@ std::vector<Round> rounds_with(std::size_t units, std::size_t bad, double second
 
 TEST(SuspectRows, NameANodeThatIsSlowWithAllOthers) {
   const auto rows = suspect_rows(parts_of(5), rounds_with(5, 3, seconds_at(20e9)));
-  EXPECT_EQ(
-      lines(rows),
-      (Lines{
-          "fail | n3 | slow with 3 of 3 good partners: 20.0 GB/s, the median is 100.0 GB/s at 128MiB | as "
-          "fast "
-          "as the others | do not use the node; its network cards, their cables and its PCIe links are to be "
-          "looked at | admin",
-          "pass | world | 4 of 5 nodes are cleared, good with another one; the median is 100.0 GB/s at "
-          "128MiB "
-          "|  |  | "}));
+  EXPECT_EQ(lines(rows), (Lines{"fail | n3 | slow with 3 of 3 good partners: 20.0 GB/s, the median is 100.0 "
+                                "GB/s at 128MiB | as fast as the others | do not use the node; check its "
+                                "network cards, their cables and its PCIe links | admin",
+                                "pass | world | 4 of 5 nodes are cleared: each worked well with another one; "
+                                "the median is 100.0 GB/s at 128MiB |  |  | "}));
   EXPECT_EQ(rows[0].hosts, Lines{"host3"});
 }
 
 TEST(SuspectRows, NameAGpuThatFailsWithAllOthers) {
-  EXPECT_EQ(
-      lines(suspect_rows(parts_of(4, false, 8), rounds_with(4, 0, 0, "not done within 10s"))),
-      (Lines{"fail | n0 | fails with 3 of 3 good partners: not done within 10s | works as the others do | do "
-             "not "
-             "use this GPU; its links are to be looked at: nvidia-smi nvlink -s, nvidia-smi topo -m | admin",
-             "pass | world | 3 of 4 ranks are cleared, good with another one |  |  | "}));
+  EXPECT_EQ(lines(suspect_rows(parts_of(4, false, 8), rounds_with(4, 0, 0, "not done within 10s"))),
+            (Lines{"fail | n0 | fails with 3 of 3 good partners: not done within 10s | works like the others "
+                   "| do not use this GPU; check its links: nvidia-smi nvlink -s, nvidia-smi topo -m | admin",
+                   "pass | world | 3 of 4 ranks are cleared: each worked well with another one |  |  | "}));
 }
 
 TEST(SuspectRows, NameALinkBetweenTwoThatAreGoodWithOthers) {
@@ -290,18 +283,16 @@ TEST(SuspectRows, NameALinkBetweenTwoThatAreGoodWithOthers) {
   pair.seconds = seconds_at(10e9);
   rounds.push_back({pair});
   const std::string rest =
-      " | as good as with others | neither is to blame by itself: report the way between them (cable, "
-      "switch, routing) "
-      "| admin";
+      " | as good as with others | neither is to blame alone: report the path between them (cable, switch, "
+      "routing) | admin";
   auto rows = lines(suspect_rows(parts_of(6), rounds));
   ASSERT_EQ(rows.size(), 2U);
   EXPECT_EQ(rows[0],
             "fail | n2 - n3 | slow with each other in 2 of 2 trials, both good with others: 10.0 GB/s, the "
-            "median is "
-            "100.0 GB/s at 128MiB" +
+            "median is 100.0 GB/s at 128MiB" +
                 rest);
   EXPECT_EQ(rows[1],
-            "pass | world | all 6 nodes are good in pairs; the median is 100.0 GB/s at 128MiB |  |  | ");
+            "pass | world | all 6 nodes work well in pairs; the median is 100.0 GB/s at 128MiB |  |  | ");
   for (auto* round : {&rounds[0], &rounds.back()}) {
     for (auto& trial : *round) {
       if (trial.units == UnitPair{2, 3}) trial.trouble = "no route";
@@ -314,7 +305,7 @@ TEST(SuspectRows, NameALinkBetweenTwoThatAreGoodWithOthers) {
 
 TEST(SuspectRows, OfTwoNeitherIsNamed) {
   EXPECT_EQ(lines(suspect_rows(parts_of(2), {})),
-            (Lines{"unknown | n0 or n1 | two are not enough to tell which one spoils 'world' |  |  | "}));
+            (Lines{"unknown | n0 or n1 | two are not enough to tell which one breaks 'world' |  |  | "}));
 }
 
 TEST(SuspectRows, WithTooFewGoodPartnersNobodyIsNamed) {
@@ -323,28 +314,31 @@ TEST(SuspectRows, WithTooFewGoodPartnersNobodyIsNamed) {
                                 {{{4, 5}, 4, seconds_at(100e9)}, {{0, 6}, 4, seconds_at(100e9)}}};
   const auto rows = lines(suspect_rows(parts_of(7), slow));
   ASSERT_FALSE(rows.empty());
-  EXPECT_EQ(rows[0], "unknown | n1 or n2 | too few good partners to tell which one: slow together |  |  | ");
-  EXPECT_EQ(rows[1], "unknown | n2 or n3 | too few good partners to tell which one: slow together |  |  | ");
-  EXPECT_EQ(rows[2], "unknown | n3 or n4 | too few good partners to tell which one: no route |  |  | ");
+  EXPECT_EQ(
+      rows[0],
+      "unknown | n1 or n2 | too few good partners to tell which one is to blame: slow together |  |  | ");
+  EXPECT_EQ(
+      rows[1],
+      "unknown | n2 or n3 | too few good partners to tell which one is to blame: slow together |  |  | ");
+  EXPECT_EQ(rows[2],
+            "unknown | n3 or n4 | too few good partners to tell which one is to blame: no route |  |  | ");
 }
 
 TEST(SuspectRows, WhereNothingWorksTheSiteIsToBlame) {
   const std::vector<Round> rounds{{{{0, 1}, 4, 0, "no route"}, {{2, 3}, 4, 0, "no route"}}};
   EXPECT_EQ(lines(suspect_rows(parts_of(4), rounds)),
-            (Lines{"unknown | world | no two of its 4 nodes work together: settings or the site, no single "
-                   "one |  |  | "}));
+            (Lines{"unknown | world | no two of its 4 nodes work together: suspect the settings or the site, "
+                   "not a single one |  |  | "}));
 }
 
 TEST(SuspectRows, WhereAllAreSlowASlowerOneIsNotNamed) {
   auto what = parts_of(5);
   what.floor = 200e9;
   what.rules.most_seconds = seconds_at(200e9);
-  EXPECT_EQ(
-      lines(suspect_rows(what, rounds_with(5, 3, seconds_at(20e9)))),
-      (Lines{
-          "unknown | world | all pairs are slow, nobody more than the others; the median is 100.0 GB/s at "
-          "128MiB; the site expects 200.0 GB/s and more: settings or the site, no single one of the nodes |  "
-          "|  | "}));
+  EXPECT_EQ(lines(suspect_rows(what, rounds_with(5, 3, seconds_at(20e9)))),
+            (Lines{"unknown | world | all pairs are slow, none more than the others; the median is 100.0 "
+                   "GB/s at 128MiB; the site expects at least 200.0 GB/s: suspect the settings or the site, "
+                   "not one of the nodes |  |  | "}));
   const auto rows = suspect_rows(what, rounds_with(5, 3, 0, "no route"));
   ASSERT_EQ(rows.size(), 2U);
   EXPECT_EQ(rows[0].subject, "n3") << "one that fails is at fault even so";
@@ -352,9 +346,9 @@ TEST(SuspectRows, WhereAllAreSlowASlowerOneIsNotNamed) {
 
 TEST(SuspectRows, OfSmallMessagesNoRateIsTold) {
   const auto rows = lines(suspect_rows(parts_of(3, false, (1U << 20U) - 4), rounds_with(3, 99, 0)));
-  EXPECT_EQ(rows, Lines{"pass | world | all 3 ranks are good in pairs |  |  | "});
+  EXPECT_EQ(rows, Lines{"pass | world | all 3 ranks work well in pairs |  |  | "});
   EXPECT_EQ(lines(suspect_rows(parts_of(3, false, 1U << 20U), rounds_with(3, 99, 0)))[0].substr(0, 60),
-            "pass | world | all 3 ranks are good in pairs; the median is ");
+            "pass | world | all 3 ranks work well in pairs; the median is ");
 }
 
 TEST(PairFigures, AreThoseOfPairsThatCompleted) {

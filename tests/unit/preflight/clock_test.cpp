@@ -8,9 +8,8 @@ namespace nlaunch::preflight {
 namespace {
 
 const std::string kFix =
-    "set the clocks by NTP (chronyc tracking says how it stands): files and logs have wrong times, and what "
-    "expires "
-    "expires at the wrong one | admin";
+    "synchronize the clocks with NTP (chronyc tracking shows their state): files and logs have wrong times, "
+    "and expiry times are wrong | admin";
 
 /// Nodes n0, n1, ... with clocks so many seconds ahead.
 Observations nodes(const Machine& machine, const std::vector<double>& ahead, double round_trip = 1e-4) {

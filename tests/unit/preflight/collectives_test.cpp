@@ -10,13 +10,12 @@ TEST(CheckCollectives, PassesWithTimesAndBandwidths) {
   const Machine machine(2, 0);
   const auto rows = run_check("collectives", machine.healthy());
   ASSERT_EQ(rows.size(), 3);
-  EXPECT_EQ(
-      line(rows[0]),
-      "pass | node 0 | 2 ranks over nccl, every element right: 8 B 20.0 µs 0.0 GB/s, 1MiB 25.2 µs 41.5 GB/s, "
-      "22118400 B 130.6 µs 169.4 GB/s, 128MiB 691.1 µs 194.2 GB/s |  |  | ");
+  EXPECT_EQ(line(rows[0]),
+            "pass | node 0 | 2 ranks over nccl, all elements correct: 8 B 20.0 µs 0.0 GB/s, 1MiB 25.2 µs "
+            "41.5 GB/s, 22118400 B 130.6 µs 169.4 GB/s, 128MiB 691.1 µs 194.2 GB/s |  |  | ");
   EXPECT_EQ(rows[2].check, "send_recv");
   EXPECT_EQ(line(rows[2]),
-            "pass | node 0, neighbours | 2 ranks over nccl, every element right: 1MiB 25.2 µs 41.5 GB/s, "
+            "pass | node 0, neighbours | 2 ranks over nccl, all elements correct: 1MiB 25.2 µs 41.5 GB/s, "
             "128MiB 691.1 µs 194.2 GB/s |  |  | ");
 }
 
@@ -35,10 +34,10 @@ TEST(CheckCollectives, NamesTheRankThatDidNotJoin) {
       lines(run_check("collectives", observations)),
       (Lines{
           "fail | node 0 | learner rank 1 (GPU 1) did not join within 20 s; ranks 0, 2, 3 did | all ranks | "
-          "look "
-          "at what holds this GPU or process: nvidia-smi, and its .err file in the preflight folder | user",
+          "check what holds this GPU or process: nvidia-smi, and its .err file in the preflight directory | "
+          "user",
           "skip | learner world | not run: the same ranks as 'node 0' |  |  | ",
-          "skip | node 0, neighbours | not done: an earlier group failed |  |  | "}));
+          "skip | node 0, neighbours | not run: an earlier group failed |  |  | "}));
 }
 
 TEST(CheckCollectives, TellsNcclsOwnWordsWhenAllArrived) {
@@ -53,13 +52,11 @@ TEST(CheckCollectives, TellsNcclsOwnWordsWhenAllArrived) {
       {"join", "node 0", "failed", "ncclCommInitRank: unhandled system error: no route"}};
   EXPECT_EQ(lines(run_check("collectives", observations)),
             (Lines{"fail | node 0 | learner rank 0 (GPU 0), engine.0 (GPU 1) arrived, but the communicator "
-                   "was not made: "
-                   "engine.0 (GPU 1): ncclCommInitRank: unhandled system error: no route | every group of "
-                   "the plan works "
-                   "| NCCL's own log says more: --with nccl-debug writes it to the folder nccl beside "
-                   "preflight.json | user",
-                   "skip | weight sync | not done: an earlier group failed |  |  | ",
-                   "skip | node 0, neighbours | not done: an earlier group failed |  |  | "}));
+                   "was not created: engine.0 (GPU 1): ncclCommInitRank: unhandled system error: no route | "
+                   "every group of the plan completes | see NCCL's own log: --with nccl-debug writes it to "
+                   "the directory nccl next to preflight.json | user",
+                   "skip | weight sync | not run: an earlier group failed |  |  | ",
+                   "skip | node 0, neighbours | not run: an earlier group failed |  |  | "}));
 }
 
 TEST(CheckCollectives, NamesWhoseTermIsMissing) {
@@ -72,16 +69,12 @@ TEST(CheckCollectives, NamesWhoseTermIsMissing) {
   result.found = 0x1;
   result.rank = 1;
   result.fault = "missing";
-  EXPECT_EQ(
-      faults(run_check("collectives", observations)),
-      (Lines{"fail | node 0 | 37 of 5529600 elements are wrong at 22118400 B on learner rank 0 (GPU 0), "
-             "the first at "
-             "index 5 (0x00000001 for 0xdeadbeef): the term of learner rank 1 (GPU 1) is missing | "
-             "every element "
-             "right | do not use these GPUs and links for training; try NCCL_PROTO=Simple to tell "
-             "LL128 from the "
-             "hardware, and report the node | admin",
-             "skip | learner world | not run: the same ranks as 'node 0' |  |  | "}));
+  EXPECT_EQ(faults(run_check("collectives", observations)),
+            (Lines{"fail | node 0 | 37 of 5529600 elements are wrong at 22118400 B on learner rank 0 (GPU "
+                   "0), the first at index 5 (0x00000001 for 0xdeadbeef): the contribution of learner rank 1 "
+                   "(GPU 1) is missing | all elements correct | do not train on these GPUs and links; try "
+                   "NCCL_PROTO=Simple to tell LL128 from the hardware, and report the node | admin",
+                   "skip | learner world | not run: the same ranks as 'node 0' |  |  | "}));
 }
 
 TEST(CheckCollectives, JudgesAWorkload) {
@@ -95,18 +88,18 @@ TEST(CheckCollectives, JudgesAWorkload) {
     report.groups["node 0"].workloads = {{"step", 0, {0.001}}};
   }
   EXPECT_EQ(line(run_check("collectives", observations)[0]),
-            "pass | node 0 | 2 ranks over nccl, every element right |  |  | ");
+            "pass | node 0 | 2 ranks over nccl, all elements correct |  |  | ");
   observations.reports[1].groups["node 0"].workloads[0].wrong = 7;
   EXPECT_EQ(
       line(run_check("collectives", observations)[0]),
-      "fail | node 0 | 7 elements are wrong in 'step' on learner rank 1 (GPU 1) | every element right | "
-      "nlaunch preflight says which; do not use these GPUs and links for training | user");
+      "fail | node 0 | 7 elements are wrong in 'step' on learner rank 1 (GPU 1) | all elements correct | "
+      "run nlaunch preflight to see which; do not train on these GPUs and links | user");
   for (auto& report : observations.reports) report.groups["node 0"].joining = true;
   observations.reports[1].groups["node 0"].workloads.clear();
   EXPECT_EQ(line(run_check("collectives", observations)[0]),
-            "fail | node 0 | ranks 0, 1 arrived, but the group was not "
-            "done in time | every group of the plan works | NCCL's own log says more: --with nccl-debug "
-            "writes it to the folder nccl beside preflight.json | user");
+            "fail | node 0 | ranks 0, 1 arrived, but the group did not finish in time | every group of the "
+            "plan completes | see NCCL's own log: --with nccl-debug writes it to the directory nccl next to "
+            "preflight.json | user");
 }
 
 TEST(CheckCollectives, SaysHowAPartIsWrongWithoutBlamingItsSender) {
@@ -126,7 +119,7 @@ TEST(CheckCollectives, SaysHowAPartIsWrongWithoutBlamingItsSender) {
   sum.rank = 0;
   sum.fault = "twice";
   EXPECT_TRUE(run_check("collectives", observations)[0].value.ends_with(
-      ": the term of learner rank 0 (GPU 0) came twice"));
+      ": the contribution of learner rank 0 (GPU 0) was added twice"));
   sum.fault = "";
   EXPECT_TRUE(run_check("collectives", observations)[0].value.ends_with("(0x00000000 for 0x00000000)"));
 }
@@ -135,7 +128,7 @@ TEST(CheckCollectives, AGroupOfOneIsNotRun) {
   Machine machine(1, 0);
   machine.plan.groups.push_back({"learner world", plan::GroupKind::world, Backend::nccl, {{0, 0}}});
   EXPECT_EQ(lines(run_check("collectives", machine.healthy())),
-            (Lines{"skip | learner world | not run: a group of one rank has nobody to talk to |  |  | "}));
+            (Lines{"skip | learner world | not run: a group of one rank has no peer |  |  | "}));
 }
 
 TEST(CheckCollectives, TellsHowAProbeDied) {
@@ -146,14 +139,13 @@ TEST(CheckCollectives, TellsHowAProbeDied) {
   observations.reports[1].end = "was killed by SIGSEGV";
   EXPECT_EQ(faults(run_check("collectives", observations))[0],
             "fail | node 0 | learner rank 1 (GPU 1): its probe was killed by SIGSEGV | every group of the "
-            "plan works | "
-            "NCCL's own log says more: --with nccl-debug writes it to the folder nccl beside preflight.json "
-            "| user");
+            "plan completes | see NCCL's own log: --with nccl-debug writes it to the directory nccl next to "
+            "preflight.json | user");
   // What the others say of it is the consequence.
   observations.reports[0].errors = {{"collective", "node 0", "failed", "Connection closed by peer"}};
-  observations.reports[1].end = "is gone: its agent does not answer";
+  observations.reports[1].end = "was lost: its agent does not answer";
   const auto row = run_check("collectives", observations)[0];
-  EXPECT_EQ(row.value, "learner rank 1 (GPU 1): its probe is gone: its agent does not answer");
+  EXPECT_EQ(row.value, "learner rank 1 (GPU 1): its probe was lost: its agent does not answer");
 }
 
 TEST(CheckCollectives, IsUnknownWithoutGloo) {
@@ -172,7 +164,7 @@ TEST(CheckCollectives, IsSkippedWhenTheRanksWereNotFit) {
   auto observations = machine.healthy();
   observations.went = false;
   EXPECT_EQ(lines(run_check("collectives", observations))[0],
-            "skip | node 0 | not run: the ranks were not fit to begin |  |  | ");
+            "skip | node 0 | not run: the ranks were not ready to start |  |  | ");
 }
 
 TEST(Measurements, TakeTheSlowestRank) {
@@ -194,13 +186,12 @@ TEST(CheckBandwidth, HoldsTheSitesFloor) {
       {2, VersionRange::parse("1").value(), 22118400, 150e9, "site.yaml:3:1"}};
   EXPECT_EQ(
       line(run_check("bandwidth", machine.healthy()).at(0)),
-      "pass | node 0 | 169.4 GB/s at 22118400 B (130.6 µs) | 150.0 GB/s and more (site.yaml:3:1) |  | ");
+      "pass | node 0 | 169.4 GB/s at 22118400 B (130.6 µs) | at least 150.0 GB/s (site.yaml:3:1) |  | ");
   machine.plan.expected.all_reduce_busbw[0].min = 200e9;
-  EXPECT_EQ(
-      line(run_check("bandwidth", machine.healthy()).at(0)),
-      "fail | node 0 | 169.4 GB/s at 22118400 B (130.6 µs) | 200.0 GB/s and more (site.yaml:3:1) | links "
-      "or GPUs are "
-      "slower than this site's: nvidia-smi topo -m, nvidia-smi nvlink -s; report the node | admin");
+  EXPECT_EQ(line(run_check("bandwidth", machine.healthy()).at(0)),
+            "fail | node 0 | 169.4 GB/s at 22118400 B (130.6 µs) | at least 200.0 GB/s (site.yaml:3:1) | "
+            "links or GPUs are slower than the site expects: check nvidia-smi topo -m and nvidia-smi nvlink "
+            "-s; report the node | admin");
 }
 
 TEST(CheckBandwidth, NamesTheSettingThatTakesALinkAway) {
@@ -208,9 +199,9 @@ TEST(CheckBandwidth, NamesTheSettingThatTakesALinkAway) {
   machine.set(0, "NCCL_P2P_DISABLE", "1");
   machine.set(1, "NCCL_P2P_DISABLE", "1");
   machine.plan.expected.all_reduce_busbw = {{2, std::nullopt, 22118400, 200e9, "site.yaml:3:1"}};
-  EXPECT_EQ(run_check("bandwidth", machine.healthy()).at(0).fix,
-            "NCCL_P2P_DISABLE=1 is set for learner: run without it (nlaunch env --explain says where it "
-            "comes from)");
+  EXPECT_EQ(
+      run_check("bandwidth", machine.healthy()).at(0).fix,
+      "NCCL_P2P_DISABLE=1 is set for learner: run without it (nlaunch env --explain shows where it is set)");
 }
 
 TEST(CheckBandwidth, OnlyReportsWithoutAFittingFloor) {
@@ -222,8 +213,10 @@ TEST(CheckBandwidth, OnlyReportsWithoutAFittingFloor) {
 TEST(CheckBandwidth, SaysThatASizeOfNothingIsNothing) {
   Machine machine(2, 0);
   machine.plan.expected.all_reduce_busbw = {{2, std::nullopt, 3, 200e9, "site.yaml:3:1"}};
-  EXPECT_EQ(lines(run_check("bandwidth", machine.healthy())),
-            (Lines{"unknown | node 0 | the size of 3B has no element of 4 B (site.yaml:3:1) |  |  | "}));
+  EXPECT_EQ(
+      lines(run_check("bandwidth", machine.healthy())),
+      (Lines{
+          "unknown | node 0 | a message of 3B does not hold one element of 4 B (site.yaml:3:1) |  |  | "}));
 }
 
 TEST(CheckTransport, ComparesWithTheSite) {
@@ -237,8 +230,8 @@ TEST(CheckTransport, ComparesWithTheSite) {
   }
   EXPECT_EQ(lines(run_check("transport", observations)),
             (Lines{"fail | node 0 | SHM within a node | P2P | the GPUs cannot reach each other directly: "
-                   "nvidia-smi topo "
-                   "-p2p r; a container without peer access, PCIe ACS or an IOMMU does this | admin"}));
+                   "check nvidia-smi topo -p2p r; a container without peer access, PCIe ACS or an IOMMU "
+                   "causes this | admin"}));
 }
 
 TEST(CheckTransport, ExpectsThePluginBetweenNodes) {
@@ -249,10 +242,10 @@ TEST(CheckTransport, ExpectsThePluginBetweenNodes) {
   for (auto& report : observations.reports) {
     for (auto& pair : report.groups["node 0"].pairs) pair.via = "NET/Socket";
   }
-  EXPECT_EQ(lines(run_check("transport", observations)),
-            (Lines{"fail | node 0 | NET/Socket between nodes | NET/AWS Libfabric | NCCL did not find its "
-                   "network plugin: "
-                   "is its folder in LD_LIBRARY_PATH, and NCCL_NET set? | user"}));
+  EXPECT_EQ(
+      lines(run_check("transport", observations)),
+      (Lines{"fail | node 0 | NET/Socket between nodes | NET/AWS Libfabric | NCCL did not find its network "
+             "plugin: check that its directory is in LD_LIBRARY_PATH and that NCCL_NET is set | user"}));
 }
 
 TEST(CheckTransport, IsUnknownWithoutALog) {
@@ -271,11 +264,9 @@ TEST(CheckLeftovers, NamesAProbeThatSurvivedSigkill) {
   auto observations = machine.healthy();
   observations.reports[1].stuck = "pid 42, state D";
   EXPECT_EQ(lines(run_check("leftovers", observations)),
-            (Lines{"fail | learner rank 1 (GPU 1) | its probe survived "
-                   "SIGKILL (pid 42, state D): it may still hold its "
-                   "GPU | no probe is left | a driver call does not "
-                   "return: dmesg says more; the node may need a restart "
-                   "| admin"}));
+            (Lines{"fail | learner rank 1 (GPU 1) | its probe survived SIGKILL (pid 42, state D): it may "
+                   "still hold its GPU | no probe left running | a driver call does not return: see dmesg; "
+                   "the node may need a reboot | admin"}));
 }
 
 TEST(CheckPorts, NamesTheOneThatIsTaken) {
@@ -284,8 +275,7 @@ TEST(CheckPorts, NamesTheOneThatIsTaken) {
   observations.ports = {{"learner.0", 29500, ""}, {"engine.0", 8000, "Address already in use"}};
   EXPECT_EQ(lines(run_check("ports", observations)),
             (Lines{"fail | engine.0 | port 8000: Address already in use | free "
-                   "| end what holds it (ss -ltnp names it), "
-                   "or choose another port | user",
+                   "| stop what holds it (ss -ltnp shows it), or choose another port | user",
                    "pass | this machine | 29500 | free |  | "}));
 }
 
@@ -304,16 +294,16 @@ TEST(CheckCollectives, OfManySizesTheFirstAndTheLastFourAreTold) {
     return run_check("collectives", observations)[0].value;
   };
   const auto size = [](int bytes) { return fmt::format("{} B 10.0 µs 1.0 GB/s", bytes); };
-  EXPECT_EQ(value(6), "2 ranks over nccl, every element right: " + size(8) + ", " + size(12) + ", " +
+  EXPECT_EQ(value(6), "2 ranks over nccl, all elements correct: " + size(8) + ", " + size(12) + ", " +
                           size(16) + ", " + size(20) + ", " + size(24) + ", " + size(28));
-  EXPECT_EQ(value(7), "2 ranks over nccl, every element right: " + size(8) + " to, " + size(20) + ", " +
+  EXPECT_EQ(value(7), "2 ranks over nccl, all elements correct: " + size(8) + " to, " + size(20) + ", " +
                           size(24) + ", " + size(28) + ", " + size(32));
 }
 
 TEST(CheckCollectives, WithoutGroupsRanksAreToldSo) {
   const Machine one(1, 0);
   EXPECT_EQ(lines(run_check("collectives", one.healthy())),
-            Lines{"skip | this machine | no group of two or more ranks |  |  | "});
+            Lines{"skip | this machine | no group has two or more ranks |  |  | "});
   auto observations = one.healthy();
   observations.ranks.clear();
   EXPECT_TRUE(run_check("collectives", observations).empty());
@@ -341,7 +331,7 @@ TEST(CheckCollectives, OnlyTheRankWhoseTermIsMissingIsBlamed) {
   EXPECT_TRUE(run_check("collectives", observations)[0].value.ends_with("(0x00000000 for 0x00000000)"));
   result.rank = 0;
   EXPECT_TRUE(run_check("collectives", observations)[0].value.ends_with(
-      "the term of learner rank 0 (GPU 0) is missing"));
+      "the contribution of learner rank 0 (GPU 0) is missing"));
 }
 
 TEST(CheckCollectives, ARankThatDiedBeforeItJoinedIsTheCause) {
@@ -354,9 +344,8 @@ TEST(CheckCollectives, ARankThatDiedBeforeItJoinedIsTheCause) {
   observations.reports[2].end = "was killed by SIGSEGV";
   const auto row = run_check("collectives", observations)[0];
   EXPECT_EQ(line(row),
-            "fail | node 0 | learner rank 2 (GPU 2): its probe was killed by SIGSEGV | all ranks | look at "
-            "its .err file in "
-            "the preflight folder | user");
+            "fail | node 0 | learner rank 2 (GPU 2): its probe was killed by SIGSEGV | all ranks | see its "
+            ".err file in the preflight directory | user");
   EXPECT_EQ(row.hosts, Lines{"a"});
   observations.reports[2].groups["node 0"].joining = false;
   EXPECT_EQ(line(run_check("collectives", observations)[0]), line(row));
@@ -368,10 +357,10 @@ TEST(CheckCollectives, WhatDidNotEndInTimeIsToldByItsPhase) {
   for (auto& report : observations.reports) report.groups["node 0"].results.pop_back();
   observations.reports[1].errors = {{"collective", "node 0", "deadline", "not done within 20s"}};
   EXPECT_TRUE(run_check("collectives", observations)[0].value.starts_with(
-      "ranks 0, 1 arrived, but a collective did not end: learner rank 1 (GPU 1): not done within 20s"));
+      "ranks 0, 1 arrived, but a collective did not complete: learner rank 1 (GPU 1): not done within 20s"));
   observations.reports[0].errors = {{"join", "node 0", "failed", "no route"}};
   EXPECT_TRUE(run_check("collectives", observations)[0].value.starts_with(
-      "ranks 0, 1 arrived, but the communicator was not made: learner rank 0 (GPU 0): no route"))
+      "ranks 0, 1 arrived, but the communicator was not created: learner rank 0 (GPU 0): no route"))
       << "what failed comes before what ran out of time";
 }
 
@@ -472,9 +461,9 @@ TEST(CheckTransport, NamesTheSettingThatTakesItAway) {
   machine.set(0, "NCCL_P2P_DISABLE", "1");
   auto observations = machine.healthy();
   for (auto& report : observations.reports) report.groups["node 0"].pairs = {{0, 1, "SHM"}};
-  EXPECT_EQ(run_check("transport", observations).at(0).fix,
-            "NCCL_P2P_DISABLE=1 is set for learner: run without it (nlaunch env --explain says where it "
-            "comes from)");
+  EXPECT_EQ(
+      run_check("transport", observations).at(0).fix,
+      "NCCL_P2P_DISABLE=1 is set for learner: run without it (nlaunch env --explain shows where it is set)");
 }
 
 TEST(CheckTransport, IsSaidOfRanksThatAreDoneAlone) {
@@ -482,7 +471,7 @@ TEST(CheckTransport, IsSaidOfRanksThatAreDoneAlone) {
   auto observations = machine.healthy();
   for (auto& report : observations.reports) report.groups["node 0"].pairs.clear();
   EXPECT_EQ(lines(run_check("transport", observations)),
-            Lines{"unknown | node 0 | NCCL's log does not name one |  |  | "});
+            Lines{"unknown | node 0 | NCCL's log names none |  |  | "});
   observations.reports[1].done = false;
   EXPECT_TRUE(run_check("transport", observations).empty());
   observations.reports[0].groups["node 0"].pairs = {{0, 1, "P2P"}};

@@ -26,18 +26,17 @@ TEST(CheckContainer, SaysWhatIsInIt) {
 }
 
 TEST(CheckContainer, AFileThatIsPreloadedHasToBeThere) {
-  EXPECT_EQ(
-      said({{"unreadable", {{"/a.so", "No such file or directory"}, {"/b.so", "x"}}}, {"gpus", true}}),
-      Lines{"fail | learner | '/a.so' cannot be read in it: No such file or directory | the files that the "
-            "role "
-            "preloads | mount it, or take out what hides it: apptainer exec --nv 'my image.sif' | user"});
+  EXPECT_EQ(said({{"unreadable", {{"/a.so", "No such file or directory"}, {"/b.so", "x"}}}, {"gpus", true}}),
+            Lines{"fail | learner | '/a.so' cannot be read in the container: No such file or directory | the "
+                  "files that the role preloads | mount it, or remove what hides it: apptainer exec --nv 'my "
+                  "image.sif' | user"});
 }
 
 TEST(CheckContainer, ARoleOnGpusNeedsThemInside) {
   EXPECT_EQ(said(json::object()),
-            Lines{"fail | learner | it has no GPU: /dev/nvidiactl is not there | the GPUs of the role | "
-                  "`apptainer exec "
-                  "--nv`; `bwrap --dev-bind /dev /dev`; enroot with its hook 98-nvidia.sh | user"});
+            Lines{"fail | learner | it has no GPU: /dev/nvidiactl does not exist | the GPUs of the role | "
+                  "use `apptainer exec --nv`, `bwrap --dev-bind /dev /dev`, or enroot with its hook "
+                  "98-nvidia.sh | user"});
   EXPECT_TRUE(said(json::object(), "", false).at(0).starts_with("pass"));
   EXPECT_TRUE(said(json::object(), "", true, 0).at(0).starts_with("pass"));
 }
@@ -45,16 +44,13 @@ TEST(CheckContainer, ARoleOnGpusNeedsThemInside) {
 TEST(CheckContainer, TellsWhetherAnythingStartsInIt) {
   EXPECT_EQ(
       said({{"words", "exited with code 255: no image"}}, "nlaunch-probe container exited with code 255"),
-      Lines{"fail | learner | no program starts in it: exited with code 255: no image | a container that "
-            "starts | "
-            "try it by hand, in /work: apptainer exec --nv 'my image.sif' true | user"});
-  EXPECT_EQ(
-      said(json::object(), "nlaunch-probe container exited with code 127"),
       Lines{
-          "unknown | learner | programs start in it, but nlaunch-probe does not, and so nothing is checked "
-          "there: "
-          "nlaunch-probe container exited with code 127; it needs the glibc (2.28) and the file that nlaunch "
-          "mounts |  |  | "});
+          "fail | learner | no program starts in the container: exited with code 255: no image | a container "
+          "that starts | try it manually, in /work: apptainer exec --nv 'my image.sif' true | user"});
+  EXPECT_EQ(said(json::object(), "nlaunch-probe container exited with code 127"),
+            Lines{"unknown | learner | programs start in the container, but nlaunch-probe does not, so "
+                  "nothing is checked there: nlaunch-probe container exited with code 127; it needs glibc "
+                  "(2.28) and the file that nlaunch mounts |  |  | "});
 }
 
 TEST(CheckContainer, OfARoleWithoutOneNothingIsSaid) {

@@ -30,11 +30,10 @@ struct Copies : Machine {
 };
 
 TEST(CheckCopies, SaysHowFastTheBytesArriveWhole) {
-  EXPECT_EQ(Copies().rows(),
-            (Lines{"pass | GPU to GPU | 2 ways, 2 with peer access: 361.0 GB/s to 365.0 GB/s, every element "
-                   "right | P2P |  | ",
-                   "pass | GPU to host | 2 GPUs: to the GPU 54.0 GB/s to 55.0 GB/s, from it 54.5 GB/s, every "
-                   "element right |  |  | "}));
+  EXPECT_EQ(Copies().rows(), (Lines{"pass | GPU to GPU | 2 paths, 2 with peer access: 361.0 GB/s to 365.0 "
+                                    "GB/s, all elements correct | P2P |  | ",
+                                    "pass | GPU to host | 2 GPUs: host to GPU 54.0 GB/s to 55.0 GB/s, GPU to "
+                                    "host 54.5 GB/s, all elements correct |  |  | "}));
 }
 
 TEST(CheckCopies, GivesAFigureForEachWay) {
@@ -52,26 +51,26 @@ TEST(CheckCopies, FailsOnDamagedData) {
   Copies machine;
   machine.said["pairs"][1]["wrong"] = 3;
   machine.said["gpus"][0]["wrong"] = 1;
-  EXPECT_EQ(
-      machine.rows(),
-      (Lines{"fail | GPU 1 to GPU 0 | 3 of 67108864 elements arrived as others | every byte as it was "
-             "sent | data is damaged on the way: do not train on these GPUs; report the node | admin",
-             "fail | GPU 0 to the host and back | 1 of 67108864 elements arrived as others | every byte "
-             "as it was sent | data is damaged on the way: do not train on these GPUs; report the node "
-             "| admin"}));
+  EXPECT_EQ(machine.rows(),
+            (Lines{"fail | GPU 1 to GPU 0 | 3 of 67108864 elements arrived corrupted | every byte as sent | "
+                   "data is corrupted in transit: do not train on these GPUs; report the node | admin",
+                   "fail | GPU 0 to the host and back | 1 of 67108864 elements arrived corrupted | every "
+                   "byte as sent | data is corrupted in transit: do not train on these GPUs; report the node "
+                   "| admin"}));
 }
 
 TEST(CheckCopies, FailsWithoutThePeerAccessThatTheProfileExpects) {
   Copies machine;
   for (auto& pair : machine.said["pairs"]) pair["peer"] = false;
   EXPECT_EQ(machine.rows()[0],
-            "fail | GPU to GPU | no peer access: GPU 0 to GPU 1, GPU 1 to GPU 0 | P2P within a node, as the "
-            "profile says | nvidia-smi topo -p2p r says why: a container without peer access, PCIe ACS or an "
-            "IOMMU does this | admin");
+            "fail | GPU to GPU | no peer access: GPU 0 to GPU 1, GPU 1 to GPU 0 | P2P within a node, as set "
+            "in the profile | nvidia-smi topo -p2p r shows why: a container without peer access, PCIe ACS or "
+            "an IOMMU causes this | admin");
   machine.plan.expected.intra_node.clear();
-  EXPECT_EQ(machine.rows()[0],
-            "pass | GPU to GPU | 2 ways, 0 with peer access: 361.0 GB/s to 365.0 GB/s, every element right | "
-            " |  | ");
+  EXPECT_EQ(
+      machine.rows()[0],
+      "pass | GPU to GPU | 2 paths, 0 with peer access: 361.0 GB/s to 365.0 GB/s, all elements correct | "
+      " |  | ");
 }
 
 TEST(CheckCopies, WhatCouldNotBeMeasuredIsUnknown) {
@@ -108,10 +107,9 @@ TEST(CheckCopies, OneSpeedIsToldOnceAndNoneAsSuch) {
   machine.said["gpus"][1].erase("host_to_device");
   EXPECT_EQ(
       machine.rows(),
-      (Lines{"pass | GPU to GPU | 2 ways, 2 with peer access: 361.0 GB/s, every element right | P2P |  | ",
-             "pass | GPU to host | 2 GPUs: to the GPU nothing measured, from it 54.5 GB/s, every element "
-             "right |  "
-             "|  | "}));
+      (Lines{"pass | GPU to GPU | 2 paths, 2 with peer access: 361.0 GB/s, all elements correct | P2P |  | ",
+             "pass | GPU to host | 2 GPUs: host to GPU nothing measured, GPU to host 54.5 GB/s, all elements "
+             "correct |  |  | "}));
   EXPECT_EQ(figures_of("copies", machine.observations()).size(), 4U);
   machine.said["pairs"][0].erase("bandwidth");
   EXPECT_EQ(figures_of("copies", machine.observations()).size(), 3U);

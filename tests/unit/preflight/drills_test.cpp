@@ -70,28 +70,28 @@ TEST(Drills, AreInTheSpecOfTheProbes) {
 
 TEST(Drills, AHangIsToldWithItsDeadline) {
   const auto row = Group().judge(find("missing-rank"), {kWaits, kAway});
-  EXPECT_EQ(row.shows, "rank 0: waited, no message; rank 1: took no part");
-  EXPECT_EQ(row.end, "hangs: all ranks that took part wait, no message; ended after 10 s by its deadline");
+  EXPECT_EQ(row.shows, "rank 0: waited, no message; rank 1: did not take part");
+  EXPECT_EQ(row.end, "hangs: all ranks that took part wait, no message; stopped after 10 s by its deadline");
 }
 
 TEST(Drills, ARankInsideACallIsTold) {
   const auto row =
       Group().judge(find("graph", "all but the last"),
                     {R"("launched":1,"ended":"blocked","text":"","wrong":0,"seconds":11.0)", kAway});
-  EXPECT_EQ(row.shows, "rank 0: waited inside a call, no message; rank 1: took no part");
+  EXPECT_EQ(row.shows, "rank 0: waited inside a call, no message; rank 1: did not take part");
 }
 
 TEST(Drills, WhatCompletesIsToldWithItsNumbers) {
   EXPECT_EQ(Group().judge(find("order-mismatch"), {kDone, kDone}).shows,
-            "ranks 0, 1: completed, every element right");
+            "ranks 0, 1: completed, all elements correct");
   EXPECT_EQ(Group().judge(find("order-mismatch"), {kDone, kDone}).end,
-            "completes after 12.30 ms, every element right");
+            "completes after 12.30 ms, all elements correct");
   const auto row =
       Group().judge(find("two-streams", "two orders"),
                     {kDone, R"("launched":2,"ended":"completed","text":"","wrong":9,"seconds":0.02)"});
   EXPECT_EQ(row.shows,
-            "rank 0: completed, every element right; rank 1: completed, with wrong numbers, no message");
-  EXPECT_EQ(row.end, "completes with wrong numbers and no message: 9 elements on rank 1");
+            "rank 0: completed, all elements correct; rank 1: completed with wrong results, no message");
+  EXPECT_EQ(row.end, "completes with wrong results and no message: 9 elements on rank 1");
 }
 
 TEST(Drills, AnErrorIsToldWithItsText) {
@@ -110,7 +110,7 @@ TEST(Drills, WhatDidNotBeginSaysWhy) {
   trial.backend = Backend::gloo;
   trial = drill_trial(find("graph", "all ranks"), trial);
   EXPECT_EQ(judge_drill(find("graph", "all ranks"), trial, {}).end,
-            "not run: Gloo has no streams and no CUDA graphs");
+            "not run: Gloo has no streams or CUDA graphs");
 }
 
 TEST(Drills, EachArmDoesWhatItSays) {
@@ -152,16 +152,16 @@ TEST(Drills, WhoFailsAndWhoWaitsAreToldApart) {
   EXPECT_EQ(Group().judge(find("order-mismatch"), {kWaits, failed}).end,
             "fails on rank 1 after 10.00 s: no route; rank 0 waited until the deadline");
   EXPECT_EQ(Group().judge(find("order-mismatch"), {kWaits, kWaits}).end,
-            "hangs: all ranks wait, no message; ended after 10 s by its deadline");
+            "hangs: all ranks wait, no message; stopped after 10 s by its deadline");
   EXPECT_EQ(Group().judge(find("order-mismatch"), {kDone, kWaits}).end,
-            "hangs: rank 1 wait, no message; ended after 10 s by its deadline");
+            "hangs: rank 1 wait, no message; stopped after 10 s by its deadline");
   const std::string blocked =
       R"("launched":1,"ended":"blocked","text":"a \u001b word","wrong":0,"seconds":2.0)";
   EXPECT_EQ(Group().judge(find("order-mismatch"), {blocked, kDone}).end,
-            "hangs: rank 0 wait, a \\x1b word; ended after 10 s by its deadline");
+            "hangs: rank 0 wait, a \\x1b word; stopped after 10 s by its deadline");
   const std::string quiet = R"("launched":1,"ended":"failed","text":"","wrong":0,"seconds":2.0)";
   EXPECT_EQ(Group().judge(find("order-mismatch"), {quiet, kDone}).shows,
-            "rank 0: no message; rank 1: completed, every element right");
+            "rank 0: no message; rank 1: completed, all elements correct");
 }
 
 TEST(Drills, ARankThatDidNotSayWhatItSawIsTold) {
@@ -171,8 +171,8 @@ TEST(Drills, ARankThatDidNotSayWhatItSawIsTold) {
   measured.reports.resize(1);
   measured.reports[0].groups["node 0"].drill = DrillSeen{DrillSeen::End::completed, 1, "", 0, 0.5};
   const auto row = judge_drill(find("missing-rank"), trial, measured);
-  EXPECT_EQ(row.shows, "rank 0: completed, every element right; rank 1: did not say");
-  EXPECT_EQ(row.end, "not known: not every rank could say what it saw");
+  EXPECT_EQ(row.shows, "rank 0: completed, all elements correct; rank 1: did not report");
+  EXPECT_EQ(row.end, "unknown: not every rank reported what it saw");
   EXPECT_EQ(row.drill, "missing-rank");
   EXPECT_EQ(row.arm, "");
   EXPECT_EQ(row.does, "the last rank does not enter an all-reduce");
@@ -182,7 +182,7 @@ TEST(Drills, WhyNothingBeganIsTold) {
   const Group machine;
   auto trial = machine.trial(find("missing-rank"));
   Measured measured;
-  EXPECT_EQ(judge_drill(find("missing-rank"), trial, measured).end, "the ranks did not begin");
+  EXPECT_EQ(judge_drill(find("missing-rank"), trial, measured).end, "the ranks did not start");
   measured.rows = {warned("a", "b", "c", "d", {"e"}), unknown("identity", "rank 1", "no probe")};
   EXPECT_EQ(judge_drill(find("missing-rank"), trial, measured).end, "rank 1: no probe");
   measured.cancelled = true;

@@ -37,16 +37,15 @@ TEST(CheckFabric, AProviderThatRefusesTheJobFailsIt) {
   said["domains"][1]["error"] = "Function not implemented";
   EXPECT_EQ(faults(run_check("fabric", Cluster("cxi", 2).with("fabric/learner", said))),
             (Lines{"fail | learner | cxi1 of libfabric 1.22 (/opt/lib.so.1) cannot be opened: Function not "
-                   "implemented | 2 x cxi | the job has no right to these NICs: start it in a step of srun "
-                   "(which gives it a VNI), let containers keep SLINGSHOT_*, and see FI_MR_CACHE_MONITOR; "
-                   "FI_LOG_LEVEL=info says more | user"}));
+                   "implemented | 2 x cxi | the job has no permission to use these NICs: start it in an srun "
+                   "step (which gives it a VNI), let containers keep SLINGSHOT_*, and check "
+                   "FI_MR_CACHE_MONITOR; FI_LOG_LEVEL=info shows more | user"}));
 }
 
 TEST(CheckFabric, AMissingProviderIsAWarningWhereNcclNeedsIt) {
   const std::string fix =
-      "load the site's libfabric (a module, or LD_LIBRARY_PATH): NCCL's plugin uses another one only where "
-      "it "
-      "brings it along, and NCCL without its plugin goes over TCP";
+      "load the site's libfabric (a module, or LD_LIBRARY_PATH): NCCL's plugin uses another one only if it "
+      "bundles it, and NCCL without its plugin uses TCP";
   EXPECT_EQ(faults(run_check("fabric", Cluster("cxi", 4).with("fabric/learner", fabric("cxi", 0)))),
             (Lines{"warn | learner | libfabric 1.22 (/opt/lib.so.1) offers no cxi: No data available | a "
                    "libfabric with the cxi provider | " +
@@ -63,7 +62,7 @@ TEST(CheckFabric, CountsThoseWhoseLinkIsUp) {
   EXPECT_EQ(
       faults(run_check("fabric", Cluster("cxi", 4).with("fabric/learner", said))),
       (Lines{"warn | learner | libfabric 1.22 (/opt/lib.so.1): 4 x cxi, 1 with its link down | 4 x cxi | "
-             "see the rows of 'nics': what libfabric does not show NCCL does not use | user"}));
+             "see the rows of 'nics': NCCL does not use what libfabric does not show | user"}));
 }
 
 TEST(CheckFabric, KnowsTheProviderOfAKind) {
@@ -87,7 +86,7 @@ TEST(CheckFabric, WhereNcclDoesNotNeedItARefusalIsNoFailure) {
   ASSERT_EQ(rows.size(), 1U);
   EXPECT_TRUE(rows[0].starts_with(
       "warn | learner | verbs0 of libfabric 1.22 (/opt/lib.so.1) cannot be opened: No such "
-      "device | 2 x verbs | FI_LOG_LEVEL=info says more; in a container"));
+      "device | 2 x verbs | FI_LOG_LEVEL=info shows more; in a container"));
   auto tcp = fabric("tcp", 1);
   tcp["domains"][0]["opened"] = false;
   tcp["domains"][0]["error"] = "no";

@@ -27,8 +27,8 @@ struct Gemm : Machine {
 };
 
 TEST(CheckGemm, PassesWhenAllRepetitionsAgree) {
-  EXPECT_EQ(Gemm().rows(), (Lines{"pass | bf16 matrix products | 2 GPUs at once, 10176 products, each GPU's "
-                                  "with the same bits: 399 to 402 TFLOP/s |  |  | "}));
+  EXPECT_EQ(Gemm().rows(), (Lines{"pass | bf16 matrix products | 2 GPUs at the same time, 10176 products, "
+                                  "bitwise identical on each GPU: 399 to 402 TFLOP/s |  |  | "}));
   const auto figures = figures_of("gemm", Gemm().of_gemm());
   ASSERT_EQ(figures.size(), 2);
   EXPECT_EQ(figures[1].from, "GPU 1");
@@ -39,22 +39,21 @@ TEST(CheckGemm, ARepetitionThatDiffersIsSilentDataCorruption) {
   Gemm machine;
   machine.said["gpus"][1]["differing"] = 2;
   machine.said["gpus"][1]["first_differing"] = 77;
-  EXPECT_EQ(
-      machine.rows(),
-      (Lines{"fail | GPU 1 (00000000:07:00.0) | 2 of 5056 products of the same numbers differ from the "
-             "first; the first of them is number 77 | the same bits every time | silent data corruption "
-             "is suspected: do not train on this GPU, and report the node | admin",
-             "pass | bf16 matrix products | 1 GPUs at once, 5120 products, each GPU's with the same "
-             "bits: 402 TFLOP/s |  |  | "}));
+  EXPECT_EQ(machine.rows(),
+            (Lines{"fail | GPU 1 (00000000:07:00.0) | 2 of 5056 products of the same matrices differ from "
+                   "the first; the first different one is number 77 | the same bits every time | silent data "
+                   "corruption is suspected: do not train on this GPU; report the node | admin",
+                   "pass | bf16 matrix products | 1 GPUs at the same time, 5120 products, bitwise identical "
+                   "on each GPU: 402 TFLOP/s |  |  | "}));
 }
 
 TEST(CheckGemm, AProductThatIsNoneFails) {
   Gemm machine;
   machine.said["gpus"][0]["wrong_samples"] = 8;
-  EXPECT_EQ(machine.rows()[0],
-            "fail | GPU 0 (00000000:06:00.0) | 8 of 8 elements of a matrix product are not the sum that they "
-            "should be | right sums | silent data corruption is suspected: do not train on this GPU, and "
-            "report the node | admin");
+  EXPECT_EQ(
+      machine.rows()[0],
+      "fail | GPU 0 (00000000:06:00.0) | 8 of 8 elements of a matrix product have a wrong sum | correct "
+      "sums | silent data corruption is suspected: do not train on this GPU; report the node | admin");
 }
 
 TEST(CheckGemm, WhatCannotBeMeasuredBlamesNobody) {
@@ -79,11 +78,10 @@ TEST(CheckAgreement, NamesTheMinority) {
       of(machine, {{0, "GPU 0", "H200", "a"}, {0, "GPU 1", "H200", "a"}, {1, "GPU 0", "H200", "b"}});
   observations.hosts = {"n1", "n2"};
   const auto rows = run_check("gemm-agreement", observations);
-  EXPECT_EQ(
-      lines(rows),
-      (Lines{"fail | n2 GPU 0 | its product of the same matrices has other bits than that of 2 other "
-             "GPUs of its model | the same bits on every H200 | silent data corruption is suspected: do "
-             "not train on this GPU, and report the node | admin"}));
+  EXPECT_EQ(lines(rows),
+            (Lines{"fail | n2 GPU 0 | its product of the same matrices has different bits than that of 2 "
+                   "other GPUs of its model | the same bits on every H200 | silent data corruption is "
+                   "suspected: do not train on this GPU; report the node | admin"}));
   EXPECT_EQ(rows[0].hosts, (Lines{"n2"}));
 }
 
@@ -93,7 +91,7 @@ TEST(CheckAgreement, OfTwoThatDifferOneIsWrong) {
   observations.hosts = {"n1", "n2"};
   const auto rows = run_check("gemm-agreement", observations);
   EXPECT_EQ(lines(rows),
-            (Lines{"fail | H200 | n1 GPU 0, n2 GPU 0 found different bits in the same product: one of "
+            (Lines{"fail | H200 | n1 GPU 0, n2 GPU 0 computed different bits for the same product: one of "
                    "them is wrong | the same bits on every GPU of a model | silent data corruption "
                    "is suspected: compare each with a third GPU of the model before training on any "
                    "of them | admin"}));
@@ -106,8 +104,8 @@ TEST(CheckAgreement, ComparesGpusOfOneModelOnly) {
       lines(run_check(
           "gemm-agreement",
           of(machine, {{0, "GPU 0", "A100", "a"}, {0, "GPU 1", "H200", "b"}, {0, "GPU 2", "H200", "b"}}))),
-      (Lines{"skip | A100 | one GPU of this model: there is none to compare it with |  |  | ",
-             "pass | H200 | 2 GPUs found the same bits |  |  | "}));
+      (Lines{"skip | A100 | only one GPU of this model: nothing to compare it with |  |  | ",
+             "pass | H200 | 2 GPUs computed the same bits |  |  | "}));
   EXPECT_TRUE(run_check("gemm-agreement", of(machine, {})).empty());
 }
 

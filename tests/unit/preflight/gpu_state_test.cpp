@@ -42,28 +42,23 @@ struct Recorded {
 };
 
 constexpr auto kReset =
-    "reset the GPU while nobody uses it (nvidia-smi --gpu-reset), or reboot the node; if it comes back, have "
-    "the "
-    "GPU replaced | admin";
+    "reset the GPU while it is idle (nvidia-smi --gpu-reset), or reboot the node; if the fault returns, have "
+    "the GPU replaced | admin";
 
 TEST(GpuState, MachinesThatAreWellPass) {
-  EXPECT_EQ(
-      Recorded("2xH200").all(),
-      (Lines{"pass | 2 GPUs | no uncorrected ECC error, no row to be remapped, no recovery asked for, no "
-             "slowdown |  |  | ",
-             "pass | 2 GPUs | 18 of 18 links up on each, NVSwitch fabric ready |  |  | ",
-             "pass | 2 GPUs | driver 580.159.03, PCIe x16 |  |  | ",
-             "pass | 2 GPUs | nobody uses them | idle GPUs |  | "}));
-  EXPECT_EQ(
-      Recorded("4xGH200").all(),
-      (Lines{
-          "pass | 4 GPUs | no uncorrected ECC error, no row to be remapped, no slowdown |  |  | ",
-          "pass | 4 GPUs | 18 of 18 links up on each, 10 links to the CPU up |  |  | ",
-          "warn | driver | 565.57.01 is for CUDA 12.7, and nlaunch-probe was built with CUDA 13.0: it cannot "
-          "use the GPUs here | a driver for CUDA 13 | build nlaunch with CUDA 12, or install a newer driver "
-          "| "
-          "user",
-          "pass | 4 GPUs | nobody uses them | idle GPUs |  | "}));
+  EXPECT_EQ(Recorded("2xH200").all(),
+            (Lines{"pass | 2 GPUs | no uncorrected ECC error, no row to remap, no recovery requested, no "
+                   "slowdown |  |  | ",
+                   "pass | 2 GPUs | 18 of 18 links up on each, NVSwitch fabric ready |  |  | ",
+                   "pass | 2 GPUs | driver 580.159.03, PCIe x16 |  |  | ",
+                   "pass | 2 GPUs | not in use | idle GPUs |  | "}));
+  EXPECT_EQ(Recorded("4xGH200").all(),
+            (Lines{"pass | 4 GPUs | no uncorrected ECC error, no row to remap, no slowdown |  |  | ",
+                   "pass | 4 GPUs | 18 of 18 links up on each, 10 links to the CPU up |  |  | ",
+                   "warn | driver | 565.57.01 supports CUDA 12.7, and nlaunch-probe was built with CUDA "
+                   "13.0: it cannot use the GPUs here | a driver for CUDA 13 | build nlaunch with CUDA 12, "
+                   "or install a newer driver | user",
+                   "pass | 4 GPUs | not in use | idle GPUs |  | "}));
   EXPECT_EQ(faults(run_check("nvlink", Recorded("8xH100").observations())), Lines{});
 }
 
@@ -72,9 +67,9 @@ TEST(GpuState, WhatNvmlDoesNotKnowIsNoFault) {
   for (auto& gpu : machine.answer["gpus"])
     gpu = {{"index", gpu["index"]}, {"bus_id", gpu["bus_id"]}, {"uuid", gpu["uuid"]}, {"name", gpu["name"]}};
   EXPECT_EQ(machine.all(),
-            (Lines{"pass | 2 GPUs | NVML knows nothing of their health |  |  | ",
+            (Lines{"pass | 2 GPUs | NVML reports nothing about their health |  |  | ",
                    "skip | 2 GPUs | no NVLink here |  |  | ", "pass | 2 GPUs | driver 580.159.03 |  |  | ",
-                   "pass | 2 GPUs | nobody uses them | idle GPUs |  | "}));
+                   "pass | 2 GPUs | not in use | idle GPUs |  | "}));
 }
 
 TEST(GpuState, WithoutAnAnswerOneRowSaysSo) {
@@ -102,9 +97,8 @@ TEST(GpuState, OnlyThePlansGpusAreJudged) {
   std::swap(machine.machine.node.gpus[0], machine.machine.node.gpus[1]);
   machine.gpu(0)["remap"]["failed"] = true;
   EXPECT_EQ(faults(run_check("gpu-health", machine.observations())),
-            (Lines{"fail | GPU 1 (00000000:1B:00.0) | a bad row of its memory could not be remapped | rows "
-                   "remapped | take "
-                   "the node out of service and have the GPU replaced | admin"}));
+            (Lines{"fail | GPU 1 (00000000:1B:00.0) | a faulty memory row could not be remapped | rows "
+                   "remapped | take the node out of service and have the GPU replaced | admin"}));
 }
 
 TEST(GpuHealth, AnUncorrectedErrorFailsUnlessTheDriverAsksForNothing) {
@@ -117,12 +111,10 @@ TEST(GpuHealth, AnUncorrectedErrorFailsUnlessTheDriverAsksForNothing) {
                  "none | ") +
              kReset}));
   machine.gpu(3)["recovery_action"] = 0;
-  EXPECT_EQ(
-      faults(run_check("gpu-health", machine.observations())),
-      (Lines{std::string(
-                 "warn | GPU 3 (00000039:01:00.0) | 1 uncorrected ECC error since the driver was loaded; the "
-                 "driver asks for no recovery | none | ") +
-             kReset}));
+  EXPECT_EQ(faults(run_check("gpu-health", machine.observations())),
+            (Lines{std::string("warn | GPU 3 (00000039:01:00.0) | 1 uncorrected ECC error since the driver "
+                               "was loaded; the driver requests no recovery | none | ") +
+                   kReset}));
 }
 
 TEST(GpuHealth, WhatTheDriverAsksForIsToldOnceForAGpu) {
@@ -130,13 +122,14 @@ TEST(GpuHealth, WhatTheDriverAsksForIsToldOnceForAGpu) {
   machine.gpu(0)["recovery_action"] = 4;
   machine.gpu(1)["recovery_action"] = 4;
   machine.gpu(1)["remap"]["pending"] = true;
-  EXPECT_EQ(faults(run_check("gpu-health", machine.observations())),
-            (Lines{"fail | GPU 0 (00000000:2A:00.0) | its driver asks for an end of what runs there, and "
-                   "then a reset of the GPU "
-                   "| a GPU that needs no recovery | do what the driver asks for | admin",
-                   std::string("fail | GPU 1 (00000000:3C:00.0) | bad rows of its memory wait to be remapped "
-                               "| none that wait | ") +
-                       kReset}));
+  EXPECT_EQ(
+      faults(run_check("gpu-health", machine.observations())),
+      (Lines{
+          "fail | GPU 0 (00000000:2A:00.0) | its driver requests draining its workload, and then a GPU reset "
+          "| a GPU that needs no recovery | do what the driver requests | admin",
+          std::string("fail | GPU 1 (00000000:3C:00.0) | faulty memory rows are waiting to be remapped "
+                      "| none pending | ") +
+              kReset}));
 }
 
 TEST(GpuHealth, OnlyTheHardwaresSlowdownsCount) {
@@ -145,13 +138,12 @@ TEST(GpuHealth, OnlyTheHardwaresSlowdownsCount) {
   EXPECT_EQ(faults(run_check("gpu-health", machine.observations())), Lines{});
   machine.gpu(0)["clocks_event_reasons"] = 0x48;
   machine.gpu(1)["clocks_event_reasons"] = 0x88;
-  EXPECT_EQ(faults(run_check("gpu-health", machine.observations())),
-            (Lines{"warn | GPU 0 (00000000:2A:00.0) | its hardware slows it down: it is too hot | full "
-                   "clocks | report the "
-                   "node: look at its cooling and its power supply | admin",
-                   "warn | GPU 1 (00000000:3C:00.0) | its hardware slows it down: the node's power supply "
-                   "asks for it | "
-                   "full clocks | report the node: look at its cooling and its power supply | admin"}));
+  EXPECT_EQ(
+      faults(run_check("gpu-health", machine.observations())),
+      (Lines{"warn | GPU 0 (00000000:2A:00.0) | slowed down by its hardware: it is too hot | full "
+             "clocks | report the node: check its cooling and power supply | admin",
+             "warn | GPU 1 (00000000:3C:00.0) | slowed down by its hardware: the node's power supply "
+             "requests it | full clocks | report the node: check its cooling and power supply | admin"}));
 }
 
 TEST(GpuHealth, AGpuThatIsCountedAndNotHandedOut) {
@@ -160,8 +152,8 @@ TEST(GpuHealth, AGpuThatIsCountedAndNotHandedOut) {
                                {{"index", 3}, {"code", 4}, {"error", "Insufficient Permissions"}},
                                {{"index", 4}, {"code", 999}, {"error", "Unknown Error"}}};
   EXPECT_EQ(faults(run_check("gpu-health", machine.observations())),
-            (Lines{std::string("fail | GPU 2 of NVML | GPU is lost | a GPU that answers | ") + kReset,
-                   "unknown | GPU 4 of NVML | Unknown Error |  |  | "}));
+            (Lines{std::string("fail | NVML GPU 2 | GPU is lost | a GPU that responds | ") + kReset,
+                   "unknown | NVML GPU 4 | Unknown Error |  |  | "}));
 }
 
 TEST(Nvlink, ALinkThatIsDownFailsWhereTheBoardUsesAll) {
@@ -205,19 +197,16 @@ TEST(Nvlink, CorrectedErrorsAreToldAndRecoveriesWarn) {
       run_check("nvlink", machine.observations())[0].value,
       "18 of 18 links up on each, 3 corrected errors since the driver was loaded, NVSwitch fabric ready");
   machine.gpu(1)["links"][7]["recovery"] = 1;
-  EXPECT_EQ(
-      faults(run_check("nvlink", machine.observations())),
-      (Lines{
-          "warn | GPU 1 (00000000:3C:00.0) | its links had to be brought up again 1 time since the driver "
-          "was "
-          "loaded | links that stay up | watch whether the number grows; if so, report the node | admin"}));
+  EXPECT_EQ(faults(run_check("nvlink", machine.observations())),
+            (Lines{"warn | GPU 1 (00000000:3C:00.0) | its links had to be brought up again 1 time since the "
+                   "driver was loaded | links that stay up | watch whether the number grows; if so, report "
+                   "the node | admin"}));
 }
 
 TEST(Nvlink, TheFabricHasToBeReadyAndHealthy) {
   constexpr auto kRest =
-      " | registered with the NVSwitch fabric, and healthy | see why: systemctl status nvidia-fabricmanager "
-      "(on NVL72 "
-      "machines nvidia-imex, too) | admin";
+      " | registered with the NVSwitch fabric, and healthy | check systemctl status nvidia-fabricmanager (on "
+      "NVL72 machines also nvidia-imex) | admin";
   const auto said = [&](const json& fabric) {
     Recorded machine("2xH200");
     machine.gpu(0)["fabric"] = fabric;
@@ -226,7 +215,7 @@ TEST(Nvlink, TheFabricHasToBeReadyAndHealthy) {
   };
   const std::string gpu = "GPU 0 (00000000:2A:00.0)";
   EXPECT_EQ(said({{"state", 1}, {"status", 0}, {"health_mask", 0}}),
-            "fail | " + gpu + " | its registration has not begun: CUDA cannot be used (error 802)" + kRest);
+            "fail | " + gpu + " | its registration has not started: CUDA cannot be used (error 802)" + kRest);
   EXPECT_EQ(said({{"state", 3}, {"status", 999}, {"status_text", "Unknown Error"}, {"health_mask", 0}}),
             "fail | " + gpu + " | its registration failed: Unknown Error" + kRest);
   EXPECT_EQ(said({{"state", 3}, {"status", 0}, {"health_mask", 0x2 | 0x10}}),
@@ -242,8 +231,7 @@ TEST(Nvlink, ALinkToTheCpuThatIsDownFails) {
   machine.gpu(1)["c2c"][4]["active"] = false;
   EXPECT_EQ(faults(run_check("nvlink", machine.observations())),
             (Lines{"fail | GPU 1 (00000019:01:00.0) | 1 of 10 links to its CPU down | all up | reboot the "
-                   "node; if a link "
-                   "stays down, report it | admin"}));
+                   "node; if a link stays down, report it | admin"}));
 }
 
 TEST(GpuMode, WhatIsNotFitForTheRun) {
@@ -251,18 +239,15 @@ TEST(GpuMode, WhatIsNotFitForTheRun) {
   machine.gpu(0)["compute_mode"] = 2;
   machine.gpu(0)["pcie"]["width"] = 8;
   machine.gpu(1)["mig"]["current"] = machine.gpu(1)["mig"]["pending"] = true;
-  EXPECT_EQ(faults(run_check("gpu-mode", machine.observations())),
-            (Lines{"fail | GPU 0 (00000000:2A:00.0) | its compute mode lets no program use it (prohibited) | "
-                   "default | set it "
-                   "back: nvidia-smi --compute-mode=DEFAULT | admin",
-                   "warn | GPU 0 (00000000:2A:00.0) | PCIe x8 | x16 | report the node: its slot or its riser "
-                   "card gives the GPU a "
-                   "part of the lanes | admin",
-                   "fail | GPU 1 (00000000:3C:00.0) | MIG mode is on: programs see slices of it, which NCCL "
-                   "cannot join | MIG mode "
-                   "off, or MIG devices in CUDA_VISIBLE_DEVICES | turn it off while nobody uses the GPU "
-                   "(nvidia-smi -mig 0), or "
-                   "give nlaunch the slices by their UUIDs | admin"}));
+  EXPECT_EQ(
+      faults(run_check("gpu-mode", machine.observations())),
+      (Lines{"fail | GPU 0 (00000000:2A:00.0) | its compute mode allows no program to use it (prohibited) | "
+             "default | set it back: nvidia-smi --compute-mode=DEFAULT | admin",
+             "warn | GPU 0 (00000000:2A:00.0) | PCIe x8 | x16 | report the node: its slot or riser card "
+             "gives the GPU only some of its lanes | admin",
+             "fail | GPU 1 (00000000:3C:00.0) | MIG mode is on: programs see slices of it, which NCCL cannot "
+             "use together | MIG mode off, or MIG devices in CUDA_VISIBLE_DEVICES | turn it off while the "
+             "GPU is idle (nvidia-smi -mig 0), or give nlaunch the slices by UUID | admin"}));
 }
 
 TEST(GpuMode, SlicesAreForWhoWasGivenSlices) {
@@ -278,9 +263,8 @@ TEST(GpuMode, AnIdleLinkAndASleepingGpuAreNoFaults) {
   machine.gpu(0)["pcie"]["generation"] = 1;
   machine.gpu(0)["persistence"] = false;
   EXPECT_EQ(lines(run_check("gpu-mode", machine.observations())),
-            (Lines{"pass | 2 GPUs | driver 580.159.03, PCIe x16; persistence mode is off: who uses an idle "
-                   "GPU waits for it "
-                   "first |  |  | "}));
+            (Lines{"pass | 2 GPUs | driver 580.159.03, PCIe x16; persistence mode is off: the first program "
+                   "on an idle GPU waits for it to initialize |  |  | "}));
 }
 
 TEST(GpuProcesses, WhoHoldsAGpuIsNamed) {
@@ -303,11 +287,9 @@ TEST(GpuProcesses, WhoHoldsAGpuIsNamed) {
       {{"pid", 13}, {"kind", "mps"}, {"command", "vllm"}, {"user", "me"}, {"mine", true}}};
   EXPECT_EQ(faults(run_check("gpu-processes", machine.observations())),
             (Lines{"warn | GPU 0 (00000000:2A:00.0) | held by pid 4711 (python train.py, bob, 38.0 GiB) | an "
-                   "idle GPU | ask "
-                   "bob, or take another node | admin",
+                   "idle GPU | ask bob, or use another node | admin",
                    "warn | GPU 1 (00000000:3C:00.0) | held by pid 12 (not visible here, 1.0 GiB), pid 13 "
-                   "(vllm, me) | an "
-                   "idle GPU | end what is yours: kill 13 | user"}));
+                   "(vllm, me) | an idle GPU | stop your own processes: kill 13 | user"}));
 }
 
 TEST(GpuProcesses, AFullGpuFails) {
@@ -317,8 +299,8 @@ TEST(GpuProcesses, AFullGpuFails) {
   gpu["memory"]["used"] = std::uint64_t{139} << 30U;
   EXPECT_EQ(faults(run_check("gpu-processes", machine.observations())),
             (Lines{"fail | GPU 0 (00000000:2A:00.0) | held by pid 12 (not visible here, 139.0 GiB) | an idle "
-                   "GPU | look on "
-                   "the host itself: it is outside of this container, or hidden from you | admin"}));
+                   "GPU | check on the host itself: the process is outside this container, or hidden from "
+                   "you | admin"}));
 }
 
 TEST(GpuProcesses, MemoryThatNobodyHoldsIsTold) {
@@ -326,11 +308,9 @@ TEST(GpuProcesses, MemoryThatNobodyHoldsIsTold) {
   machine.gpu(0)["memory"]["used"] = std::uint64_t{2} << 30U;  // 2 % of its 140 GiB are more
   machine.gpu(1)["memory"]["used"] = std::uint64_t{70} << 30U;
   EXPECT_EQ(faults(run_check("gpu-processes", machine.observations())),
-            (Lines{"warn | GPU 1 (00000000:3C:00.0) | 70.0 GiB of 140.4 GiB are in use, by no process that "
-                   "NVML shows | an "
-                   "idle GPU | it may be a process of another container, or one that ends and cannot (state "
-                   "D in ps): look "
-                   "on the host; if there is none, reset the GPU | admin"}));
+            (Lines{"warn | GPU 1 (00000000:3C:00.0) | 70.0 GiB of 140.4 GiB are in use, but NVML lists no "
+                   "process | an idle GPU | it may be a process of another container, or one that cannot "
+                   "exit (state D in ps): check on the host; if there is none, reset the GPU | admin"}));
 }
 
 /// What a check says where the first GPU's description has this member.
@@ -352,23 +332,23 @@ Lines values(const Lines& rows) {
 
 TEST(GpuHealth, MemoryThatIsWornIsTold) {
   EXPECT_EQ(values(with("gpu-health", "sram_threshold", true)),
-            Lines{"more uncorrected errors in its SRAM than NVIDIA accepts"});
+            Lines{"more uncorrected SRAM errors than NVIDIA accepts"});
   EXPECT_EQ(with("gpu-health", "sram_threshold", false), Lines{});
   EXPECT_EQ(values(with("gpu-health", "retired_pages_pending", true)),
-            Lines{"bad pages of its memory wait to be retired"});
+            Lines{"faulty memory pages are waiting to be retired"});
   EXPECT_EQ(values(with("gpu-health", "uncorrected_ecc", 2)),
-            Lines{"2 uncorrected ECC errors since the driver was loaded; the driver asks for no recovery"});
+            Lines{"2 uncorrected ECC errors since the driver was loaded; the driver requests no recovery"});
   EXPECT_EQ(with("gpu-health", "uncorrected_ecc", 0), Lines{});
 }
 
 TEST(GpuHealth, WhatTheDriverAsksForIsSaidInWords) {
   const auto asked = [](int action) { return values(with("gpu-health", "recovery_action", action)); };
   EXPECT_EQ(asked(0), Lines{});
-  EXPECT_EQ(asked(1), Lines{"its driver asks for a reset of the GPU"});
-  EXPECT_EQ(asked(2), Lines{"its driver asks for a reboot of the node"});
-  EXPECT_EQ(asked(3), Lines{"its driver asks for an end of all traffic between GPUs"});
-  EXPECT_EQ(asked(7), Lines{"its driver asks for a reboot of the system"});
-  EXPECT_EQ(asked(8), Lines{"its driver asks for recovery action 8"});
+  EXPECT_EQ(asked(1), Lines{"its driver requests a GPU reset"});
+  EXPECT_EQ(asked(2), Lines{"its driver requests a node reboot"});
+  EXPECT_EQ(asked(3), Lines{"its driver requests draining all traffic between GPUs"});
+  EXPECT_EQ(asked(7), Lines{"its driver requests a system reboot"});
+  EXPECT_EQ(asked(8), Lines{"its driver requests recovery action 8"});
 }
 
 TEST(GpuHealth, WhatTheDriverAsksForIsToldBesideAWarning) {
@@ -377,18 +357,18 @@ TEST(GpuHealth, WhatTheDriverAsksForIsToldBesideAWarning) {
   machine.gpu(0)["clocks_event_reasons"] = 0x8;
   machine.gpu(1)["remap"]["failed"] = true;
   EXPECT_EQ(values(faults(run_check("gpu-health", machine.observations()))),
-            (Lines{"its driver asks for a reset of the GPU",
-                   "its hardware slows it down: it is too hot or draws too much power",
-                   "a bad row of its memory could not be remapped"}));
+            (Lines{"its driver requests a GPU reset",
+                   "slowed down by its hardware: it is too hot or draws too much power",
+                   "a faulty memory row could not be remapped"}));
 }
 
 TEST(GpuHealth, EachReasonOfASlowdownIsSaid) {
   const auto why = [](int reasons) { return values(with("gpu-health", "clocks_event_reasons", reasons)); };
-  EXPECT_EQ(why(0x8), Lines{"its hardware slows it down: it is too hot or draws too much power"});
-  EXPECT_EQ(why(0x40), Lines{"its hardware slows it down: it is too hot"});
-  EXPECT_EQ(why(0x80), Lines{"its hardware slows it down: the node's power supply asks for it"});
+  EXPECT_EQ(why(0x8), Lines{"slowed down by its hardware: it is too hot or draws too much power"});
+  EXPECT_EQ(why(0x40), Lines{"slowed down by its hardware: it is too hot"});
+  EXPECT_EQ(why(0x80), Lines{"slowed down by its hardware: the node's power supply requests it"});
   EXPECT_EQ(why(0xc0),
-            Lines{"its hardware slows it down: it is too hot, and the node's power supply asks for it"});
+            Lines{"slowed down by its hardware: it is too hot, and the node's power supply requests it"});
   EXPECT_EQ(why(0), Lines{});
 }
 
@@ -396,7 +376,7 @@ TEST(GpuHealth, OnlyWhatAllGpusTellIsSaidToBeWell) {
   Recorded machine("2xH200");
   machine.gpu(1).erase("recovery_action");
   EXPECT_EQ(run_check("gpu-health", machine.observations())[0].value,
-            "no uncorrected ECC error, no row to be remapped, no slowdown");
+            "no uncorrected ECC error, no row to remap, no slowdown");
 }
 
 TEST(GpuHealth, WhatNvmlRefusesIsAFaultByItsCode) {
@@ -473,11 +453,11 @@ TEST(Nvlink, EachFieldOfTheHealthOfTheFabricIsRead) {
   EXPECT_EQ(said(0x1), "warn" + fabric + "its bandwidth is degraded");
   EXPECT_EQ(said(0x4), "warn" + fabric + "its routes are being recovered");
   EXPECT_EQ(said(0x10), "fail" + fabric + "its routes through the NVSwitches are unhealthy");
-  EXPECT_EQ(said(0x40), "warn" + fabric + "it recovers from an access that timed out");
-  EXPECT_EQ(said(0x200), "fail" + fabric + "the fabric is configured wrongly for it");
+  EXPECT_EQ(said(0x40), "warn" + fabric + "it is recovering from an access that timed out");
+  EXPECT_EQ(said(0x200), "fail" + fabric + "the fabric is misconfigured for it");
   EXPECT_EQ(said(0x2 | 0x8 | 0x20 | 0x80 | 0x100), "");
   EXPECT_EQ(said(0x3 | 0xc | 0x30 | 0xc0), "");
-  EXPECT_EQ(said(0x800), "fail" + fabric + "the fabric is configured wrongly for it");
+  EXPECT_EQ(said(0x800), "fail" + fabric + "the fabric is misconfigured for it");
   EXPECT_EQ(said(0, 1), "");
   EXPECT_EQ(said(0, 2), "fail" + fabric + "it is unhealthy");
   EXPECT_EQ(said(0, 3), "warn" + fabric + "its capacity is limited");
@@ -488,8 +468,8 @@ TEST(Nvlink, EachFieldOfTheHealthOfTheFabricIsRead) {
 TEST(Nvlink, AFabricThatIsNotReadyIsToldByItsState) {
   const auto said = [](int state) { return values(with("nvlink", "fabric", {{"state", state}})); };
   EXPECT_EQ(said(0), Lines{});
-  EXPECT_EQ(said(1), Lines{"its registration has not begun: CUDA cannot be used (error 802)"});
-  EXPECT_EQ(said(2), Lines{"its registration is going on: CUDA cannot be used yet (error 802)"});
+  EXPECT_EQ(said(1), Lines{"its registration has not started: CUDA cannot be used (error 802)"});
+  EXPECT_EQ(said(2), Lines{"its registration is in progress: CUDA cannot be used yet (error 802)"});
   EXPECT_EQ(said(3), Lines{});
 }
 
@@ -497,12 +477,10 @@ TEST(GpuMode, EachComputeModeIsJudged) {
   const auto rows = [](int mode) { return values(with("gpu-mode", "compute_mode", mode)); };
   EXPECT_EQ(rows(0), Lines{});
   EXPECT_EQ(rows(1), Lines{});
-  EXPECT_EQ(rows(2), Lines{"its compute mode lets no program use it (prohibited)"});
+  EXPECT_EQ(rows(2), Lines{"its compute mode allows no program to use it (prohibited)"});
   EXPECT_EQ(with("gpu-mode", "compute_mode", 3)[0].substr(0, 4), "warn");
-  EXPECT_EQ(
-      rows(3),
-      Lines{"its compute mode lets one process use it at a time (exclusive): a second one, as of a server "
-            "with helpers, fails"});
+  EXPECT_EQ(rows(3), Lines{"its compute mode allows one process at a time (exclusive): a second one, such as "
+                           "a helper of a server, fails"});
 }
 
 TEST(GpuMode, AnExclusiveGpuIsNotForTwoProcesses) {
@@ -527,27 +505,26 @@ TEST(GpuMode, AnExclusiveGpuIsNotForTwoProcesses) {
     return out;
   };
   const std::string alone =
-      "warn | its compute mode lets one process use it at a time (exclusive): a second one, as "
-      "of a server with helpers, fails";
+      "warn | its compute mode allows one process at a time (exclusive): a second one, such as a helper of a "
+      "server, fails";
   EXPECT_EQ(said(), (Lines{alone, alone})) << "one after the other";
   plan.roles[1].share_gpus_with = {"learner"};
   EXPECT_EQ(said(), (Lines{alone,
-                           "fail | its compute mode lets one process use it at a time (exclusive), and "
-                           "learner.1 and engine.0 share it"}));
+                           "fail | its compute mode allows one process at a time (exclusive), and learner.1 "
+                           "and engine.0 share it"}));
 }
 
 TEST(GpuMode, AModeThatIsAboutToChangeIsAWarning) {
   EXPECT_EQ(with("gpu-mode", "mig", {{"current", false}, {"pending", true}}),
-            Lines{"warn | GPU 0 (00000000:2A:00.0) | MIG mode goes on at its next reset | a mode that stays "
-                  "| ask who "
-                  "has changed it | admin"});
+            Lines{"warn | GPU 0 (00000000:2A:00.0) | MIG mode turns on at its next reset | no pending change "
+                  "| ask who changed it | admin"});
   EXPECT_EQ(with("gpu-mode", "mig", {{"current", false}, {"pending", false}}), Lines{});
   EXPECT_EQ(with("gpu-mode", "mig", {{"current", false}}), Lines{});
   Recorded machine("2xH200");
   machine.gpu(0)["mig"] = {{"current", true}, {"pending", false}};
   machine.machine.node.gpus = {{"MIG-1", "", "MIG-1"}};
   EXPECT_EQ(values(faults(run_check("gpu-mode", machine.observations()))),
-            Lines{"MIG mode goes off at its next reset"});
+            Lines{"MIG mode turns off at its next reset"});
 }
 
 TEST(GpuMode, APartOfTheLanesIsAWarningWhereThereAreLanes) {
@@ -637,7 +614,7 @@ TEST(GpuProcesses, OthersAreNamedEachOnce) {
   auto other = holder(2, 0);
   other["user"] = "alice";
   const auto rows = held(json::array({holder(1, 0), other, holder(3, 0)}));
-  EXPECT_TRUE(rows.at(0).ends_with(" | ask alice, bob, or take another node | admin")) << rows[0];
+  EXPECT_TRUE(rows.at(0).ends_with(" | ask alice, bob, or use another node | admin")) << rows[0];
 }
 
 TEST(GpuProcesses, AGpuIsFullWhenATenthOfItIsLeft) {
@@ -652,7 +629,7 @@ TEST(GpuProcesses, AGpuIsFullWhenATenthOfItIsLeft) {
 TEST(GpuProcesses, MemoryIsNobodysOnlyWhereAllThatIsHeldIsKnown) {
   EXPECT_EQ(held(json::array({holder(1, 10 * kGib)}), 12 * kGib).size(), 1U) << "2 % are the driver's";
   EXPECT_EQ(values(held(json::array({holder(1, 10 * kGib), holder(2, kGib)}), 13 * kGib + 1)).at(1),
-            "2.0 GiB of 100.0 GiB are in use, by no process that NVML shows");
+            "2.0 GiB of 100.0 GiB are in use, but NVML lists no process");
   auto hidden = holder(2, 0);
   hidden.erase("memory");
   EXPECT_EQ(held(json::array({holder(1, 10 * kGib), hidden}), 50 * kGib).size(), 1U);

@@ -18,13 +18,11 @@ TEST(CheckIdentity, RefusesTwoRanksThatWereGivenOneGpu) {
   observations.reports[1].identity = Machine::identity(0, true);
   EXPECT_EQ(
       faults(run_check("identity", observations)),
-      (Lines{"fail | engine.0 (GPU 1) | two ranks were given one GPU: learner rank 0 (GPU 0) (device 0 of "
-             "CUDA_VISIBLE_DEVICES=0) and engine.0 (GPU 1) (device 0 of CUDA_VISIBLE_DEVICES=0) both have "
-             "00000000:06:00.0 GPU-00000000-0000 | a GPU for each rank | give each process its own GPU; look "
-             "for "
-             "a CUDA_VISIBLE_DEVICES in an env: block, and for a sitecustomize.py that uses CUDA before the "
-             "role "
-             "has chosen its device | user"}));
+      (Lines{"fail | engine.0 (GPU 1) | two ranks were given the same GPU: learner rank 0 (GPU 0) (device 0 "
+             "of CUDA_VISIBLE_DEVICES=0) and engine.0 (GPU 1) (device 0 of CUDA_VISIBLE_DEVICES=0) both have "
+             "00000000:06:00.0 GPU-00000000-0000 | one GPU per rank | give each process its own GPU; check "
+             "for CUDA_VISIBLE_DEVICES in an env: block, and for a sitecustomize.py that uses CUDA before "
+             "the role selects its device | user"}));
 }
 
 TEST(CheckIdentity, TwoMayHaveAGpuOneAfterTheOther) {
@@ -41,15 +39,12 @@ TEST(CheckIdentity, TellsOneBusIdWithTwoUuidsApart) {
   const Machine machine(2, 0);
   auto observations = machine.healthy();
   observations.reports[1].identity->bus_id = observations.reports[0].identity->bus_id;
-  EXPECT_EQ(
-      faults(run_check("identity", observations)),
-      (Lines{
-          "fail | learner rank 1 (GPU 1) | one bus id but two UUIDs: learner rank 0 (GPU 0) and learner rank "
-          "1 "
-          "(GPU 1) both report 00000000:06:00.0, with GPU-00000000-0000 and GPU-00000001-0000 | a bus id for "
-          "each GPU, with its PCI domain | NCCL before 2.30 refuses this (\"Duplicate GPU detected\"): for "
-          "MIG "
-          "slices give each rank its own GPU; else use NCCL 2.30.7 or later, and report the node | admin"}));
+  EXPECT_EQ(faults(run_check("identity", observations)),
+            (Lines{"fail | learner rank 1 (GPU 1) | same bus id but different UUIDs: learner rank 0 (GPU 0) "
+                   "and learner rank 1 (GPU 1) both report 00000000:06:00.0, with GPU-00000000-0000 and "
+                   "GPU-00000001-0000 | a different bus id for each GPU, with its PCI domain | NCCL before "
+                   "2.30 refuses this (\"Duplicate GPU detected\"): for MIG slices give each rank its own "
+                   "GPU; otherwise use NCCL 2.30.7 or later, and report the node | admin"}));
 }
 
 TEST(CheckIdentity, TellsTwoHostsThatLookLikeOneApart) {
@@ -59,12 +54,10 @@ TEST(CheckIdentity, TellsTwoHostsThatLookLikeOneApart) {
   observations.reports[1].identity->bus_id = observations.reports[0].identity->bus_id;
   EXPECT_EQ(
       faults(run_check("identity", observations)),
-      (Lines{
-          "fail | learner rank 1 (GPU 1) | two hosts that look like one: learner rank 0 (GPU 0) on node 0 "
-          "and "
-          "learner rank 1 (GPU 1) on node 1 both say host 'vm/boot' (from hostname and boot id) and bus id "
-          "00000000:06:00.0 | a host identity for each node | give each container its host's name, or "
-          "NCCL_HOSTID a value for each node | user"}));
+      (Lines{"fail | learner rank 1 (GPU 1) | two hosts look like one: learner rank 0 (GPU 0) on node 0 and "
+             "learner rank 1 (GPU 1) on node 1 both report host 'vm/boot' (from hostname and boot id) and "
+             "bus id 00000000:06:00.0 | a different host identity on each node | give each container its "
+             "host's name, or set NCCL_HOSTID to a different value on each node | user"}));
 }
 
 TEST(CheckIdentity, OfGroupsThatAreTriedApartTheirMembersAloneAreAwaited) {
@@ -104,9 +97,8 @@ TEST(CheckIdentity, ReportsCudaAndNvmlThatDisagree) {
   auto observations = machine.healthy();
   observations.reports[0].identity->nvml_uuid = "GPU-other";
   EXPECT_EQ(faults(run_check("identity", observations)),
-            (Lines{"fail | learner rank 0 (GPU 0) | CUDA says GPU-00000000-0000 at 00000000:06:00.0, NVML "
-                   "says GPU-other "
-                   "| one GPU at a bus id | report the node | admin"}));
+            (Lines{"fail | learner rank 0 (GPU 0) | CUDA reports GPU-00000000-0000 at 00000000:06:00.0, NVML "
+                   "reports GPU-other | one GPU per bus id | report the node | admin"}));
 }
 
 TEST(CheckIdentity, NamesARankThatNeverArrives) {
@@ -115,8 +107,7 @@ TEST(CheckIdentity, NamesARankThatNeverArrives) {
   observations.reports[1] = {};
   EXPECT_EQ(faults(run_check("identity", observations)),
             (Lines{"fail | learner rank 1 (GPU 1) | learner rank 1 (GPU 1) did not join within 20 s; ranks "
-                   "0, 2, 3 did | "
-                   "all ranks | its GPU or its driver does not answer: report the node | admin"}));
+                   "0, 2, 3 did | all ranks | its GPU or driver does not respond: report the node | admin"}));
 }
 
 TEST(CheckIdentity, TellsTheCauseAloneWhenARankBreaks) {
@@ -126,13 +117,10 @@ TEST(CheckIdentity, TellsTheCauseAloneWhenARankBreaks) {
   observations.reports[1].errors = {
       {"identity", "", "failed", "CUDA device 1 cannot be used: out of memory"}};
   observations.reports[2] = {};
-  EXPECT_EQ(
-      faults(run_check("identity", observations)),
-      (Lines{
-          "fail | learner rank 1 (GPU 1) | CUDA device 1 cannot be used: out of memory | a GPU that this "
-          "role "
-          "can use | see whether another process holds the GPU, and whether CUDA_VISIBLE_DEVICES names it | "
-          "user"}));
+  EXPECT_EQ(faults(run_check("identity", observations)),
+            (Lines{"fail | learner rank 1 (GPU 1) | CUDA device 1 cannot be used: out of memory | a GPU that "
+                   "this role can use | check whether another process holds the GPU, and whether "
+                   "CUDA_VISIBLE_DEVICES lists it | user"}));
 }
 
 TEST(CheckIdentity, IsUnknownWithoutCuda) {
@@ -148,7 +136,7 @@ TEST(CheckIdentity, IsUnknownWithoutCuda) {
 TEST(CheckIdentity, IsSkippedForCpuSlots) {
   const Machine machine(2, 0, false);
   EXPECT_EQ(lines(run_check("identity", machine.healthy())),
-            (Lines{"skip | this machine | the ranks are CPU slots: they have no GPU |  |  | "}));
+            (Lines{"skip | this machine | the ranks use CPU slots: they have no GPU |  |  | "}));
 }
 
 TEST(CheckGpus, PassesEachRankWithItsGpu) {
@@ -163,10 +151,9 @@ TEST(CheckGpus, FindsOneGpuGivenTwiceWithoutTouchingIt) {
   machine.set(1, "CUDA_VISIBLE_DEVICES", "0");
   EXPECT_EQ(
       faults(run_check("gpus", machine.of_node())),
-      (Lines{
-          "fail | engine.0 (GPU 1) | learner rank 0 (GPU 0) and engine.0 (GPU 1) were given one GPU: '0' of "
-          "CUDA_VISIBLE_DEVICES (00000000:06:00.0, GPU-00000000-0000) | a GPU for each rank | do not set "
-          "CUDA_VISIBLE_DEVICES in an env: block; nlaunch gives each process its GPUs | user"}));
+      (Lines{"fail | engine.0 (GPU 1) | learner rank 0 (GPU 0) and engine.0 (GPU 1) were given the same GPU: "
+             "'0' of CUDA_VISIBLE_DEVICES (00000000:06:00.0, GPU-00000000-0000) | one GPU per rank | do not "
+             "set CUDA_VISIBLE_DEVICES in an env: block; nlaunch assigns each process its GPUs | user"}));
 }
 
 TEST(CheckGpus, TwoMayHaveAGpuOneAfterTheOther) {
@@ -193,10 +180,10 @@ TEST(CheckGpus, IsUnknownWithoutNvml) {
   const Machine machine(1, 1);
   auto observations = machine.of_node();
   observations.machine.nvml_error =
-      "not found: looked for libnvidia-ml.so.1 in the loader's cache and system folders";
+      "not found: looked for libnvidia-ml.so.1 in the loader's cache and system directories";
   EXPECT_EQ(lines(run_check("gpus", observations)),
-            (Lines{"unknown | NVML | not found: looked for libnvidia-ml.so.1 in the "
-                   "loader's cache and system folders |  |  | "}));
+            (Lines{"unknown | NVML | not found: looked for libnvidia-ml.so.1 in the loader's cache and "
+                   "system directories |  |  | "}));
 }
 
 TEST(CheckGpus, ADriverThatHangsIsNoMachineWithoutGpus) {
@@ -218,10 +205,10 @@ TEST(CheckIdentity, NamesTheFirstOwnerOfEither) {
   const auto rows = faults(run_check("identity", observations));
   ASSERT_EQ(rows.size(), 1U);
   EXPECT_TRUE(rows[0].starts_with(
-      "fail | learner rank 2 (GPU 2) | one bus id but two UUIDs: learner rank 0 (GPU 0)"));
+      "fail | learner rank 2 (GPU 2) | same bus id but different UUIDs: learner rank 0 (GPU 0)"));
   observations.reports[2].identity->bus_id = Machine::bus(2);
   EXPECT_TRUE(faults(run_check("identity", observations))[0].starts_with(
-      "fail | learner rank 2 (GPU 2) | two ranks were given one GPU: learner rank 1 (GPU 1)"));
+      "fail | learner rank 2 (GPU 2) | two ranks were given the same GPU: learner rank 1 (GPU 1)"));
 }
 
 TEST(CheckIdentity, OneValueOfNcclHostidForAllIsTheUsers) {
@@ -233,7 +220,7 @@ TEST(CheckIdentity, OneValueOfNcclHostidForAllIsTheUsers) {
   for (auto& report : observations.reports) report.identity->host_id_source = "NCCL_HOSTID";
   const auto rows = run_check("identity", observations);
   ASSERT_EQ(rows.size(), 2U);
-  EXPECT_EQ(rows[1].fix, "do not set NCCL_HOSTID to one value on all nodes");
+  EXPECT_EQ(rows[1].fix, "do not set NCCL_HOSTID to the same value on all nodes");
   EXPECT_EQ(rows[1].hosts, (Lines{"a", "b"}));
   EXPECT_EQ(rows[0].hosts, Lines{"a"});
 }
@@ -268,8 +255,8 @@ TEST(CheckIdentity, TellsHowAProbeEnded) {
   EXPECT_EQ(
       faults(run_check("identity", observations)),
       (Lines{
-          "fail | learner rank 1 (GPU 1) | its probe was killed by SIGSEGV | a probe that reaches its GPU | "
-          "look at its .err file in the preflight folder | user"}));
+          "fail | learner rank 1 (GPU 1) | its probe was killed by SIGSEGV | a probe that can use its GPU | "
+          "see its .err file in the preflight directory | user"}));
   // That it ran out of time says nothing of why.
   observations.reports[1].errors = {{"identity", "", "deadline", "not done"}};
   EXPECT_EQ(faults(run_check("identity", observations)).size(), 1U);
@@ -295,11 +282,10 @@ TEST(CheckGpus, AProcessWithoutAnEntryForItsGpuIsToldSo) {
       faults(run_check("gpus", machine.of_node())),
       (Lines{
           "fail | learner rank 1 (GPU 1) | its CUDA_VISIBLE_DEVICES has no entry 1: '0' | an entry for each "
-          "GPU "
-          "of the process | do not set CUDA_VISIBLE_DEVICES in an env: block; nlaunch gives each process its "
-          "GPUs | user",
+          "GPU of the process | do not set CUDA_VISIBLE_DEVICES in an env: block; nlaunch assigns each "
+          "process its GPUs | user",
           "fail | engine.0 (GPU 2) | its CUDA_VISIBLE_DEVICES has no entry 0: '' | an entry for each GPU of "
-          "the process | do not set CUDA_VISIBLE_DEVICES in an env: block; nlaunch gives each process its "
+          "the process | do not set CUDA_VISIBLE_DEVICES in an env: block; nlaunch assigns each process its "
           "GPUs | user"}));
 }
 
@@ -309,10 +295,10 @@ TEST(CheckGpus, KnowsAGpuByItsNumberOrTheBeginningOfItsUuid) {
   machine.set(1, "CUDA_VISIBLE_DEVICES", "2");
   EXPECT_EQ(lines(run_check("gpus", machine.of_node())),
             (Lines{"pass | learner rank 0 (GPU 0) | NVIDIA H200 00000000:07:00.0 GPU-00000001-0000 |  |  | ",
-                   "unknown | engine.0 (GPU 1) | NVML does not show the GPU that '2' stands for |  |  | "}));
+                   "unknown | engine.0 (GPU 1) | NVML does not list the GPU that '2' refers to |  |  | "}));
   machine.set(0, "CUDA_VISIBLE_DEVICES", "1x");
   EXPECT_EQ(faults(run_check("gpus", machine.of_node()))[0],
-            "unknown | learner rank 0 (GPU 0) | NVML does not show the GPU that '1x' stands for |  |  | ");
+            "unknown | learner rank 0 (GPU 0) | NVML does not list the GPU that '1x' refers to |  |  | ");
   std::erase_if(machine.node.processes[1].env,
                 [](const auto& one) { return one.first == "CUDA_VISIBLE_DEVICES"; });
   machine.set(0, "CUDA_VISIBLE_DEVICES", "1");
@@ -324,13 +310,13 @@ TEST(CheckGpus, AllBusIdsOfTheSiteAreToldToBeThere) {
   Machine machine(2, 0);
   machine.plan.expected.bus_ids = {"0000:06:00.0", "0000:07:00.0"};
   EXPECT_EQ(line(run_check("gpus", machine.of_node())[0]),
-            "pass | bus ids | all of the site's 0000:06:00.0, 0000:07:00.0 are there |  |  | ");
+            "pass | bus ids | all bus ids of the site are present: 0000:06:00.0, 0000:07:00.0 |  |  | ");
 }
 
 TEST(CheckGpus, OfAMachineWithoutGpusNothingIsWanted) {
   const Machine machine(2, 0, false);
   EXPECT_EQ(lines(run_check("gpus", machine.of_node())),
-            (Lines{"skip | this machine | no GPUs: the plan counts CPU slots |  |  | "}));
+            (Lines{"skip | this machine | no GPUs: the plan uses CPU slots |  |  | "}));
   auto observations = machine.of_node();
   observations.machine.nvml_error = "no driver";
   EXPECT_EQ(run_check("gpus", observations)[0].status, Status::skip)

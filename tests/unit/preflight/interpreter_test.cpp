@@ -41,19 +41,17 @@ TEST(CheckInterpreter, FailsOneThatStartsCudaAndNamesTheFile) {
   what["devices"] = {"/dev/nvidia0", "/dev/nvidiactl"};
   what["by"] = {"/venv/sitecustomize.py:3"};
   const std::string fix =
-      "take it out of /venv/sitecustomize.py:3, or import it there only where it is used: CUDA counts its "
-      "GPUs once, "
-      "and a CUDA_VISIBLE_DEVICES that is set later (by Ray, by vLLM) changes nothing";
+      "remove it from /venv/sitecustomize.py:3, or import it only where it is used: CUDA counts its GPUs "
+      "once, and a CUDA_VISIBLE_DEVICES that is set later (by Ray, by vLLM) has no effect";
   EXPECT_EQ(lines(run_check("interpreter", said(Machine(1, 0), what))),
             (Lines{"fail | learner | /venv/sitecustomize.py:3 imports torch and starts CUDA before the "
-                   "program begins | "
-                   "a Python that starts without torch and CUDA | " +
+                   "program starts | a Python that starts without torch and CUDA | " +
                    fix + " | user"}));
   what["devices"] = nlohmann::json::array();
   EXPECT_EQ(
       lines(run_check("interpreter", said(Machine(1, 0), what))),
       (Lines{
-          "fail | learner | /venv/sitecustomize.py:3 imports torch before the program begins | a Python that "
+          "fail | learner | /venv/sitecustomize.py:3 imports torch before the program starts | a Python that "
           "starts without torch and CUDA | " +
           fix + " | user"}));
   EXPECT_EQ(worst(run_check("interpreter", said(Machine(1, 0, false), what))), Status::warn)
@@ -64,11 +62,10 @@ TEST(CheckInterpreter, HoldsTorchAgainstTheDriver) {
   const Machine machine(1, 0);
   auto observations = said(machine, python());
   observations.machine.cuda_driver = "12.8";
-  EXPECT_EQ(
-      lines(run_check("interpreter", observations)),
-      (Lines{"fail | learner | its torch is built for CUDA 13.0, the driver supports 12.8 | a torch for the "
-             "driver's CUDA or an older one | install a torch for CUDA 12, or load the site's cuda-compat "
-             "package | user"}));
+  EXPECT_EQ(lines(run_check("interpreter", observations)),
+            (Lines{"fail | learner | its torch is built for CUDA 13.0, but the driver supports 12.8 | a "
+                   "torch built for the driver's CUDA or older | install a torch built for CUDA 12, or load "
+                   "the site's cuda-compat package | user"}));
   observations.answers["interpreter/learner"].said["torch_cuda"] = "12.9";
   EXPECT_EQ(faults(run_check("interpreter", observations)), Lines{})
       << "a minor release newer than the driver runs";
@@ -81,10 +78,8 @@ TEST(CheckInterpreter, WarnsOfTwoWheels) {
   what["packages"]["nvidia-nccl-cu12"] = "2.27.5";
   EXPECT_EQ(lines(run_check("interpreter", said(Machine(1, 0), what))),
             (Lines{"warn | learner | two NCCL wheels: nvidia-nccl-cu12 2.27.5, nvidia-nccl-cu13 2.28.9 | one "
-                   "| they put "
-                   "different files in one place, and the last that was installed counts: uninstall both, "
-                   "then install "
-                   "the one that torch asks for | user"}));
+                   "| they put different files in the same place, and the last one installed wins: uninstall "
+                   "both, then install the one that torch requires | user"}));
 }
 
 TEST(CheckInterpreter, OneThatEndsFailsAndOneThatHangsIsUnknown) {
@@ -93,12 +88,11 @@ TEST(CheckInterpreter, OneThatEndsFailsAndOneThatHangsIsUnknown) {
                              {"error", "/venv/bin/python exited with code 1: it was run"}};
   EXPECT_EQ(lines(run_check("interpreter", said(Machine(1, 0), ended))),
             (Lines{"fail | learner | /venv/bin/python exited with code 1: it was run | a Python that starts "
-                   "| try it by "
-                   "hand, in the role's environment | user"}));
+                   "| try it manually, in the role's environment | user"}));
   EXPECT_EQ(
       lines(run_check("interpreter", said(Machine(1, 0), ended, false))),
       (Lines{
-          "skip | learner | its command names no Python, and the first on PATH: /venv/bin/python exited with "
+          "skip | learner | its command names no Python; the first one on PATH: /venv/bin/python exited with "
           "code 1: it was run |  |  | "}));
   const nlohmann::json hangs{{"event", "interpreter"},
                              {"error", "/venv/bin/python did not answer within 18s"}};
@@ -121,9 +115,8 @@ TEST(CheckTorch, HoldsItsNcclAgainstTheRoles) {
       lines(run_check("torch", imported({{"version", "2.9.0"}, {"cuda", "13.0"}, {"nccl", "2.27.5"}}))),
       (Lines{
           "fail | learner | torch 2.9.0, CUDA 13.0, NCCL 2.27.5 | NCCL 2.28.9 (/venv/libnccl.so.2, NCCL "
-          "wheel) | "
-          "torch loads another NCCL than this role is set up for: it was built with its own (statically), or "
-          "its wheel's folder comes first; `preload: [nccl]` decides it | user"}));
+          "wheel) | torch loads a different NCCL than the one this role is set up for: it was built with its "
+          "own (statically), or its wheel's directory comes first; `preload: [nccl]` settles it | user"}));
   EXPECT_EQ(lines(run_check("torch", imported({{"version", "1.13.0"}, {"cuda", ""}, {"nccl", ""}}))),
             (Lines{"pass | learner | torch 1.13.0, CUDA none, NCCL none |  |  | "}));
   EXPECT_EQ(lines(run_check("torch", imported({{"error", "ModuleNotFoundError: No module named 'torch'"}}))),
@@ -137,9 +130,9 @@ TEST(CheckInterpreter, WithoutANameOfTheFileItSaysWhereToLook) {
   const auto rows = lines(run_check("interpreter", said(Machine(1, 0), what)));
   ASSERT_EQ(rows.size(), 1U);
   EXPECT_TRUE(
-      rows[0].starts_with("fail | learner | what its site-packages run at the start starts CUDA before the "
-                          "program begins | "));
-  EXPECT_NE(rows[0].find("take it out of sitecustomize.py, usercustomize.py or the .pth file, or import"),
+      rows[0].starts_with("fail | learner | code that its site-packages run at startup starts CUDA before "
+                          "the program starts | "));
+  EXPECT_NE(rows[0].find("remove it from sitecustomize.py, usercustomize.py or the .pth file, or import"),
             std::string::npos);
   what["libcuda"] = "";
   EXPECT_EQ(faults(run_check("interpreter", said(Machine(1, 0), what))), Lines{})
@@ -153,7 +146,7 @@ TEST(CheckInterpreter, NamesAllThatImport) {
   EXPECT_TRUE(lines(run_check("interpreter", said(Machine(1, 0), what)))
                   .at(0)
                   .starts_with(
-                      "fail | learner | /a.py:1, /b.pth:2 imports torch, cupy before the program begins | "));
+                      "fail | learner | /a.py:1, /b.pth:2 imports torch, cupy before the program starts | "));
 }
 
 TEST(CheckInterpreter, ARoleWithoutGpusMayHaveAnyTorch) {

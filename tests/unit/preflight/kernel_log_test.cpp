@@ -33,14 +33,13 @@ struct Log {
 };
 
 constexpr auto kReset =
-    " | none in the last 24 hours | reset the GPU while nobody uses it (nvidia-smi --gpu-reset), or reboot "
-    "the node; if it "
-    "comes back, have the GPU replaced | admin";
+    " | none in the last 24 hours | reset the GPU while it is idle (nvidia-smi --gpu-reset), or reboot the "
+    "node; if the fault returns, have the GPU replaced | admin";
 constexpr auto kReboot =
-    " | none in the last 24 hours | reboot the node; if it comes back, have the GPU and its slot looked at | "
-    "admin";
+    " | none in the last 24 hours | reboot the node; if the fault returns, have the GPU and its slot checked "
+    "| admin";
 constexpr auto kWatch =
-    " | none in the last 24 hours | watch whether it comes back; NVIDIA's Xid catalog says what it may mean "
+    " | none in the last 24 hours | watch whether it recurs; NVIDIA's Xid catalog explains what it may mean "
     "| admin";
 
 TEST(KernelLog, IsFineWithoutFaults) {
@@ -70,8 +69,7 @@ TEST(KernelLog, TheSameFaultIsToldOnce) {
         age,
         "NVRM: Xid (PCI:0000:06:00): 119, pid=1, name=python3, Timeout after 6s of waiting for RPC response");
   EXPECT_EQ(log.rows(), (Lines{std::string("fail | GPU 0 (00000000:06:00.0) | Xid 119 (the GPU's system "
-                                           "processor (GSP) did not answer), 3 "
-                                           "times, the last 40 s ago") +
+                                           "processor (GSP) did not answer), 3 times, the last 40 s ago") +
                                kReset}));
 }
 
@@ -79,12 +77,10 @@ TEST(KernelLog, AGpuThatNeedsNoRecoveryNowIsNotBlamed) {
   Log log;
   log.line(50000, "NVRM: Xid (PCI:0000:06:00): 95, pid=1, name=python3, Uncontained ECC error")
       .recovery(0, 0);
-  EXPECT_EQ(
-      log.rows(),
-      (Lines{std::string(
-                 "warn | GPU 0 (00000000:06:00.0) | Xid 95 (a memory error that was not contained), 14 h "
-                 "ago; the driver asks for no recovery now") +
-             kWatch}));
+  EXPECT_EQ(log.rows(),
+            (Lines{std::string("warn | GPU 0 (00000000:06:00.0) | Xid 95 (an uncontained memory error), 14 h "
+                               "ago; the driver requests no recovery now") +
+                   kWatch}));
   log.gpus[0]["recovery_action"] = 1;
   EXPECT_TRUE(log.rows()[0].starts_with("fail"));
 }
@@ -92,7 +88,7 @@ TEST(KernelLog, AGpuThatNeedsNoRecoveryNowIsNotBlamed) {
 TEST(KernelLog, AGpuThatIsNotThePlansIsNoReasonToRefuse) {
   Log log;
   log.line(60, "NVRM: Xid (PCI:0009:01:00): 48, pid=1, name=python3, DBE");
-  EXPECT_TRUE(log.rows()[0].starts_with("warn | GPU 0009:01:00.0, none of the plan's | Xid 48"));
+  EXPECT_TRUE(log.rows()[0].starts_with("warn | GPU 0009:01:00.0, not used by the plan | Xid 48"));
   log.machine.plan.expected.bus_ids = {"0009:01:00.0"};
   EXPECT_TRUE(log.rows()[0].starts_with("fail"));
   log.machine.plan.expected.bus_ids.clear();
@@ -101,23 +97,20 @@ TEST(KernelLog, AGpuThatIsNotThePlansIsNoReasonToRefuse) {
 }
 
 TEST(KernelLog, ProgramsOwnFaultsAreTold) {
-  EXPECT_EQ(
-      Log()
-          .line(7200, "NVRM: Xid (PCI:0000:06:00): 31, pid=77, name=python3, MMU Fault")
-          .line(300, "NVRM: Xid (PCI:0000:07:00): 43, pid=78, name=python3, Ch 00000008")
-          .rows(),
-      (Lines{"pass | Xid, SXid, hung tasks | no fault in the last 24 hours; no fault of the node: Xid 31 (a "
-             "program accessed memory "
-             "that it does not have), 2 h ago, Xid 43 (the GPU stopped processing for a program), 5 "
-             "min ago |  |  | "}));
+  EXPECT_EQ(Log()
+                .line(7200, "NVRM: Xid (PCI:0000:06:00): 31, pid=77, name=python3, MMU Fault")
+                .line(300, "NVRM: Xid (PCI:0000:07:00): 43, pid=78, name=python3, Ch 00000008")
+                .rows(),
+            (Lines{"pass | Xid, SXid, hung tasks | no fault in the last 24 hours; not a fault of the node: "
+                   "Xid 31 (a program accessed memory that is not mapped), 2 h ago, Xid 43 (the GPU stopped "
+                   "processing for a program), 5 min ago |  |  | "}));
 }
 
 TEST(KernelLog, TheLineSaysWhetherAnNvlinkErrorWasFatal) {
   const std::string intro = "NVRM: Xid (PCI:0000:06:00): ";
   EXPECT_EQ(Log().line(60, intro + "149, NETIR_LINK_EVT  Fatal   XC0 i0 Link 08 (0x004505c6)").rows(),
             (Lines{std::string("fail | GPU 0 (00000000:06:00.0) | Xid 149 (NETIR_LINK_EVT  Fatal   XC0 i0 "
-                               "Link 08 (0x004505c6)), 60 "
-                               "s ago") +
+                               "Link 08 (0x004505c6)), 60 s ago") +
                    kReset}));
   EXPECT_TRUE(Log()
                   .line(60, intro + "145, RLW_SRC_TRACK Nonfatal XC1 i0 Link 12 (0x0)")
@@ -167,9 +160,8 @@ TEST(KernelLog, TasksThatHangNowAreNamed) {
                 .line(600, "INFO: task python3:4711 blocked for more than 122 seconds.")
                 .line(480, "INFO: task python3:4711 blocked for more than 245 seconds.")
                 .rows(),
-            (Lines{"warn | tasks | 1 task hung in the last hour: python3:4711 | none | see what they wait "
-                   "for: a file system or a "
-                   "driver that does not answer | admin"}));
+            (Lines{"warn | tasks | 1 task hung in the last hour: python3:4711 | none | check what they wait "
+                   "for: a file system or a driver that does not respond | admin"}));
 }
 
 TEST(KernelLog, WithoutTheRightItIsSkipped) {
@@ -178,9 +170,9 @@ TEST(KernelLog, WithoutTheRightItIsSkipped) {
   EXPECT_TRUE(run_check("kernel-log", observations).empty());
   observations.answers["kernel-log"] = {{{"denied", "/dev/kmsg: Operation not permitted"}}, ""};
   EXPECT_EQ(lines(run_check("kernel-log", observations)),
-            (Lines{"skip | Xid, SXid, hung tasks | needs to read the kernel log: root, CAP_SYSLOG, "
-                   "kernel.dmesg_restrict=0, or "
-                   "the group adm or systemd-journal (/dev/kmsg: Operation not permitted) |  |  | "}));
+            (Lines{"skip | Xid, SXid, hung tasks | needs permission to read the kernel log: root, "
+                   "CAP_SYSLOG, kernel.dmesg_restrict=0, or membership in the group adm or systemd-journal "
+                   "(/dev/kmsg: Operation not permitted) |  |  | "}));
   observations.answers["kernel-log"] = {nullptr, "nlaunch-probe kernel-log did not answer within 5 s"};
   EXPECT_EQ(run_check("kernel-log", observations)[0].status, Status::unknown);
 }
@@ -239,8 +231,8 @@ TEST(KernelLog, AGpuThatDoesNotSayThatItIsWellIsNot) {
 TEST(KernelLog, WhatIsToBeWatchedIsAWarningWhateverTheDriverSays) {
   Log log;
   log.line(60, "NVRM: Xid (PCI:0000:06:00): 63, Row Remapper");
-  const auto row = std::string(
-      "warn | GPU 0 (00000000:06:00.0) | Xid 63 (a row of the memory is to be remapped), 60 s ago");
+  const auto row =
+      std::string("warn | GPU 0 (00000000:06:00.0) | Xid 63 (a memory row will be remapped), 60 s ago");
   EXPECT_EQ(log.rows(), Lines{row + kWatch});
   EXPECT_EQ(log.recovery(0, 0).rows(), Lines{row + kWatch});
 }
@@ -249,7 +241,7 @@ TEST(KernelLog, APowerCableIsRepairedByHand) {
   EXPECT_TRUE(Log()
                   .line(60, "NVRM: Xid (PCI:0000:06:00): 54, power")
                   .rows()[0]
-                  .ends_with(" | have the GPU's power cable and its seat looked at | admin"));
+                  .ends_with(" | have the GPU's power cable and seating checked | admin"));
 }
 
 TEST(KernelLog, SeveralTasksThatHangAreOneRow) {

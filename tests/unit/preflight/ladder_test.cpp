@@ -69,7 +69,7 @@ TEST_F(SmallAllocation, TheLadderClimbsFromOneGpuToAll) {
   EXPECT_EQ(starts_[0].size(), 6U);
   EXPECT_EQ(starts_[2], (std::vector<std::size_t>{0, 1, 2, 3}));
   EXPECT_EQ(folders_, (Lines{"one-gpu", "one-node", "two-nodes", "preflight"}));
-  EXPECT_EQ(told_.front(), "the ladder, from one GPU upwards");
+  EXPECT_EQ(told_.front(), "ladder, starting with one GPU");
   EXPECT_EQ(told_[1], "ladder, one GPU: 6 groups");
   EXPECT_NE(std::ranges::find(told_, "8 groups of the plan"), told_.end());
 }
@@ -80,12 +80,10 @@ TEST_F(SmallAllocation, TheLadderNamesTheNodeOfAPairThatFails) {
   const auto report = examine(allocation, kLadder);
   const auto rungs = rows_of(report, "ladder");
   ASSERT_EQ(rungs.size(), 3U);
-  EXPECT_EQ(
-      rungs[2],
-      "fail | two nodes | all_reduce node 2 and node 3: ranks 4, 5, 6, 7 arrived, but a collective did not "
-      "end: "
-      "learner rank 4 (nid001002 GPU 0): not done within 20s; new at this rung: network cards, libfabric and "
-      "NCCL's plugin, the switch between two nodes");
+  EXPECT_EQ(rungs[2],
+            "fail | two nodes | all_reduce node 2 and node 3: ranks 4, 5, 6, 7 arrived, but a collective did "
+            "not complete: learner rank 4 (nid001002 GPU 0): not done within 20s; new at this rung: network "
+            "cards, libfabric and NCCL's plugin, the switch between two nodes");
   const auto suspects = rows_of(report, "suspect");
   ASSERT_FALSE(suspects.empty());
   EXPECT_TRUE(suspects[0].starts_with("fail | nid001003 | fails with 3 of 3 good partners: ")) << suspects[0];
@@ -97,11 +95,11 @@ TEST_F(SmallAllocation, ARungWithoutGroupsIsSkipped) {
   const auto report = examine(Allocation(2, 1), kLadder);
   EXPECT_EQ(rows_of(report, "ladder"),
             (Lines{"pass | one GPU | 2 of 2 groups", "skip | one node | no node has two ranks in a group",
-                   "skip | two nodes | there is one node", "pass | all | the plan's own groups"}));
+                   "skip | two nodes | there is only one node", "pass | all | the plan's own groups"}));
   const auto one = examine(Allocation(1, 2), kLadder);
   EXPECT_EQ(rows_of(one, "ladder"),
             (Lines{"pass | one GPU | 2 of 2 groups", "pass | one node | 1 of 1 groups",
-                   "skip | two nodes | there is one node", "pass | all | the plan's own groups"}));
+                   "skip | two nodes | there is only one node", "pass | all | the plan's own groups"}));
 }
 
 TEST_F(SmallAllocation, TheLastOfAnOddNumberOfNodesIsTriedAlone) {
@@ -178,8 +176,8 @@ TEST_F(SmallAllocation, ASearchIsToldRoundByRound) {
   Allocation allocation(5, 2);
   allocation.slow_network[2] = 8;
   const auto report = examine(allocation);
-  EXPECT_NE(std::ranges::find(told_, "looking for the part that is to blame"), told_.end());
-  EXPECT_NE(std::ranges::find(told_, "round 1 of the search: 2 pairs"), told_.end());
+  EXPECT_NE(std::ranges::find(told_, "searching for the culprit"), told_.end());
+  EXPECT_NE(std::ranges::find(told_, "search round 1: 2 pairs"), told_.end());
   EXPECT_TRUE(std::filesystem::exists(folder_ + "/preflight/pairs-1/spec.json"));
   EXPECT_TRUE(std::filesystem::exists(folder_ + "/preflight/pairs-4/spec.json"));
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/preflight/pairs-5"));
@@ -194,7 +192,7 @@ TEST_F(SmallAllocation, AFolderThatCannotBeMadeIsTold) {
   EXPECT_TRUE(starts_.empty());
   const auto rows = rows_of(report, "identity");
   ASSERT_EQ(rows.size(), 1U);
-  EXPECT_TRUE(rows[0].starts_with("unknown | preflight folder | ")) << rows[0];
+  EXPECT_TRUE(rows[0].starts_with("unknown | preflight directory | ")) << rows[0];
   EXPECT_EQ(report.verdict, Status::unknown);
   EXPECT_TRUE(rows_of(rung, "ladder").at(0).starts_with("unknown | one GPU | "));
 }
@@ -232,9 +230,8 @@ TEST(TopRung, SaysWhatIsNewWhereTheWholeFails) {
   EXPECT_EQ(
       line(top_rung({unknown("a", "b", "why"), failed("x", "y", "z", "", {""})}, 1500ms)),
       "fail | all | x y: z; new at this rung: all nodes together, the split into roles, weight sync between "
-      "different libraries | every rung works | the rows of the group that failed; 'nccl-version' where "
-      "roles "
-      "differ; the suspects of the search | user");
+      "different libraries | every rung works | see the rows of the group that failed; 'nccl-version' where "
+      "roles differ; the suspects of the search | user");
 }
 
 }  // namespace

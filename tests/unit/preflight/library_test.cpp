@@ -31,11 +31,10 @@ TEST(CheckLibraries, TellsNoneFromOneThatDoesNotLoad) {
   EXPECT_EQ(
       lines(run_check("nccl", observations)),
       (Lines{
-          "unknown | learner | no libnccl was found (loader): not found: looked for libnccl.so.2 in the "
-          "system "
+          "unknown | learner | libnccl not found (loader): not found: looked for libnccl.so.2 in the system "
           "folders |  |  | ",
           "fail | engine | /etc/passwd (VLLM_NCCL_SO_PATH): cannot be loaded: invalid ELF header | a libnccl "
-          "that loads | name a library that is there, or install it | user"}));
+          "that loads | name an existing library, or install it | user"}));
 }
 
 TEST(CheckVersions, RefusesTwoVersionsInTheWeightSyncGroup) {
@@ -43,14 +42,11 @@ TEST(CheckVersions, RefusesTwoVersionsInTheWeightSyncGroup) {
   auto observations = machine.observations();
   observations.ranks[0].library = loaded("2.28.9", "preload");
   observations.ranks[1].library = loaded("2.28.3");
-  EXPECT_EQ(
-      lines(run_check("nccl-version", observations)),
-      (Lines{"fail | weight sync | learner loads 2.28.9 (/lib/libnccl.so.2, preload); engine loads 2.28.3 "
-             "(/lib/libnccl.so.2, loader) | one version of NCCL in the group | let these roles load one "
-             "version: "
-             "the same `preload:`, or the same wheel in their environments (vLLM also takes "
-             "VLLM_NCCL_SO_PATH) | "
-             "user"}));
+  EXPECT_EQ(lines(run_check("nccl-version", observations)),
+            (Lines{"fail | weight sync | learner loads 2.28.9 (/lib/libnccl.so.2, preload); engine loads "
+                   "2.28.3 (/lib/libnccl.so.2, loader) | one version of NCCL in the group | make these roles "
+                   "load one version: the same `preload:`, or the same wheel in their environments (vLLM "
+                   "also accepts VLLM_NCCL_SO_PATH) | user"}));
 }
 
 TEST(CheckVersions, AcceptsOneVersionFromTwoPaths) {
@@ -66,11 +62,9 @@ TEST(CheckVersions, HoldsTheSitesRange) {
   machine.plan.libraries["nccl"] = {"/x", *VersionRange::parse(">=2.29"), "site.yaml:9:3"};
   EXPECT_EQ(faults(run_check("nccl-version", machine.observations())),
             (Lines{"fail | learner | 2.28.9 (/venv/libnccl.so.2, NCCL wheel) | >=2.29 (site.yaml:9:3) | "
-                   "install an NCCL "
-                   "in that range, or `preload:` one | user",
+                   "install an NCCL version in that range, or `preload:` one | user",
                    "fail | engine | 2.28.9 (/venv/libnccl.so.2, NCCL wheel) | >=2.29 (site.yaml:9:3) | "
-                   "install an NCCL "
-                   "in that range, or `preload:` one | user"}));
+                   "install an NCCL version in that range, or `preload:` one | user"}));
 }
 
 TEST(CheckDenyList, KnowsTheProxyLeakOnArm) {
@@ -198,14 +192,14 @@ TEST(MakeTrials, LeavesOutWhatCannotBeTried) {
   observations.ranks[2].no_probe.clear();
   for (auto& rank : observations.ranks) rank.library.version.clear();
   EXPECT_EQ(shown(make_trials(observations))[0],
-            "node 0: 0 1 2, not run: no libnccl is known for engine.0 (GPU 2)");
+            "node 0: 0 1 2, not run: no libnccl found for engine.0 (GPU 2)");
 }
 
 TEST(MakeTrials, OfANodeWithAnUnknownVersionItIsToldSo) {
   const Machine machine(2, 2);
   auto observations = machine.observations({"2.28.9", ""});
   EXPECT_EQ(shown(make_trials(observations)),
-            (Lines{"node 0, NCCL not found: 2 3, not run: no libnccl is known for engine.1 (GPU 3)",
+            (Lines{"node 0, NCCL not found: 2 3, not run: no libnccl found for engine.1 (GPU 3)",
                    "node 0, NCCL 2.28.9: 0 1, transport",
                    "learner world: 0 1, not run: the same ranks as 'node 0, NCCL "
                    "2.28.9'",
@@ -283,7 +277,7 @@ TEST(TrialOf, IsTheGroupWithoutWork) {
   EXPECT_EQ(trial_of(machine.plan.groups[0], ranks).not_run,
             "not run: its ranks load different versions of NCCL");
   EXPECT_EQ(trial_of({"one", plan::GroupKind::world, Backend::gloo, {{0, 0}}}, ranks).not_run,
-            "not run: a group of one rank has nobody to talk to");
+            "not run: a group of one rank has no peer");
 }
 
 TEST(MakeRanks, HasARankForEachGpuOfAProcess) {
@@ -413,11 +407,9 @@ TEST(CheckDenyList, SaysWhatIsWrongWithARelease) {
   observations.machine.arch = "aarch64";
   observations.libraries[1].version = "2.30.1";
   EXPECT_EQ(lines(run_check("nccl-known-bad", observations)),
-            (Lines{"fail | learner | NCCL 2.28.9 (/venv/libnccl.so.2, NCCL wheel) hangs on aarch64 without a "
-                   "message: it "
-                   "loses proxy slots | 2.28.7, or 2.29.3 and later | install another NCCL in this role's "
-                   "environment, "
-                   "or `preload:` one | user",
+            (Lines{"fail | learner | NCCL 2.28.9 (/venv/libnccl.so.2, NCCL wheel) hangs silently on aarch64: "
+                   "it loses proxy slots | 2.28.7, or 2.29.3 or later | install another NCCL in this role's "
+                   "environment, or `preload:` one | user",
                    "pass | this machine | engine 2.30.1 |  |  | "}));
   observations.libraries[0].version = "new";
   EXPECT_EQ(lines(run_check("nccl-known-bad", observations)),
@@ -448,7 +440,7 @@ TEST(CheckDenyList, KnowsGraceHopperByItsGpusToo) {
 
 TEST(CheckLibraries, WithoutGpusNoneIsNeeded) {
   EXPECT_EQ(lines(run_check("nccl", Machine(1, 1, false).of_node())),
-            Lines{"skip | this machine | no GPUs: no libnccl is needed |  |  | "});
+            Lines{"skip | this machine | no GPUs: libnccl is not needed |  |  | "});
 }
 
 }  // namespace

@@ -20,11 +20,10 @@ TEST(CheckLimits, JudgesEachLimit) {
   observations.machine.shm_free = std::uint64_t{64} << 20U;
   EXPECT_EQ(
       faults(run_check("limits", observations)),
-      (Lines{
-          "warn | open files | 1024 | 4096 and more | raise it: ulimit -n 65536 | user",
-          "warn | processes | 1024 | 4096 and more, threads included | raise it: ulimit -u 65536 | user",
-          "fail | /dev/shm | 64.0 MiB free | 2.0 GiB free | in a container: --shm-size or --ipc=host; else "
-          "remove what is left in /dev/shm | user"}));
+      (Lines{"warn | open files | 1024 | at least 4096 | raise it: ulimit -n 65536 | user",
+             "warn | processes | 1024 | at least 4096, including threads | raise it: ulimit -u 65536 | user",
+             "fail | /dev/shm | 64.0 MiB free | 2.0 GiB free | in a container: --shm-size or --ipc=host; "
+             "otherwise remove leftover files in /dev/shm | user"}));
 }
 
 TEST(CheckLimits, OnlyRanksCannotDoWithoutSharedMemory) {
@@ -46,7 +45,7 @@ TEST(CheckLimits, WantsLockedMemoryOverAFabric) {
   EXPECT_EQ(
       faults(run_check("limits", observations)),
       (Lines{
-          "fail | memlock | 8.0 MiB | unlimited, or 16 GiB and more | network cards cannot register memory: "
+          "fail | memlock | 8.0 MiB | unlimited, or at least 16 GiB | network cards cannot register memory: "
           "raise `ulimit -l` in limits.conf and, for Slurm, LimitMEMLOCK=infinity of slurmd | admin"}));
 }
 
@@ -80,13 +79,11 @@ TEST(CheckLimits, SaysWhatToSetInsteadOfUserfaultfd) {
   auto observations = cluster.with("fabric/learner", {{"version", "1.22"}});
   observations.machine.userfaultfd = "user mode";
   const std::string rest =
-      " | what FI_MR_CACHE_MONITOR=userfaultfd needs | FI_MR_CACHE_MONITOR=kdreg2, where that module is "
-      "loaded; or "
-      "sysctl vm.unprivileged_userfaultfd=1 | user";
-  EXPECT_EQ(
-      faults(run_check("limits", observations)),
-      (Lines{"fail | learner's userfaultfd | only for user mode, which libfabric 1.22 does not ask for" +
-             rest}));
+      " | what FI_MR_CACHE_MONITOR=userfaultfd needs | set FI_MR_CACHE_MONITOR=kdreg2 where that module is "
+      "loaded, or sysctl vm.unprivileged_userfaultfd=1 | user";
+  EXPECT_EQ(faults(run_check("limits", observations)),
+            (Lines{"fail | learner's userfaultfd | only in user mode, which libfabric 1.22 does not request" +
+                   rest}));
   observations.machine.userfaultfd = "none";
   EXPECT_EQ(
       faults(run_check("limits", observations)),
@@ -141,7 +138,7 @@ TEST(CheckLimits, ACoreFileIsToldByItsSize) {
   auto observations = machine.of_node();
   const auto core = [&] { return lines(run_check("limits", observations))[3]; };
   observations.machine.core = 0;
-  EXPECT_EQ(core(), "pass | core | 0: a crash leaves no core file |  |  | ");
+  EXPECT_EQ(core(), "pass | core | 0: a crash writes no core file |  |  | ");
   observations.machine.core = 1U << 20U;
   EXPECT_EQ(core(), "pass | core | 1.0 MiB |  |  | ");
 }
@@ -165,8 +162,8 @@ TEST(CheckLimits, UserfaultfdIsJudgedWhereItIsKnown) {
   observations.machine.userfaultfd = "user mode";
   EXPECT_TRUE(faults(run_check("limits", observations))
                   .at(0)
-                  .starts_with("warn | learner's userfaultfd | only for user mode, which libfabric before "
-                               "2.0 does not ask for | "));
+                  .starts_with("warn | learner's userfaultfd | only in user mode, which libfabric before 2.0 "
+                               "does not request | "));
   observations.answers["fabric/learner"] = {{{"version", "2.0"}}, ""};
   EXPECT_EQ(faults(run_check("limits", observations)), Lines{});
   observations.answers["fabric/learner"] = {{{"version", "1.22"}}, ""};

@@ -72,9 +72,9 @@ TEST_F(ScriptedProbes, HearWhatTheyAreTold) {
 TEST_F(ScriptedProbes, EndWithTheirLastWords) {
   expected = 1;
   EXPECT_EQ(run(folder.probe("echo first >&2; echo 'no luck' >&2; echo >&2; exit 3"), {4}),
-            Lines{"4 ended: exited with code 3; its last words: no luck"});
+            Lines{"4 ended: exited with code 3; last output: no luck"});
   EXPECT_EQ(run(folder.probe("echo alone >&2; kill -TERM $$"), {4}),
-            Lines{"4 ended: was ended by SIGTERM; its last words: alone"});
+            Lines{"4 ended: was terminated by SIGTERM; last output: alone"});
 }
 
 TEST_F(ScriptedProbes, SayWholeLinesAlone) {

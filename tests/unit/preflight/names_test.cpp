@@ -21,11 +21,10 @@ NodeObservations told(const Cluster& cluster, const std::vector<nlohmann::json>&
 }
 
 const std::string kSite =
-    "name the interface that carries the job: node.nics.interface of the site's profile";
+    "name the interface that carries the job's traffic: node.nics.interface in the site profile";
 const std::string kOwn =
-    "Gloo and Ray ask for it: set GLOO_SOCKET_IFNAME for the roles, and let /etc/hosts or the DNS give this "
-    "host "
-    "its address in the cluster";
+    "Gloo and Ray use it: set GLOO_SOCKET_IFNAME for the roles, and let /etc/hosts or DNS resolve this "
+    "host's name to its address in the cluster";
 
 TEST(CheckNames, PassesAnAddressOfTheSitesInterface) {
   Cluster cluster("cxi");
@@ -41,11 +40,11 @@ TEST(CheckNames, RefusesLoopbackAndBridges) {
   EXPECT_EQ(
       lines(run_check(
           "names", told(cluster, {name("head", "127.0.1.1", "lo"), name("other", "172.17.0.2", "docker0")}))),
-      (Lines{
-          "fail | MASTER_ADDR | head is 127.0.1.1, by lo | an address that the other nodes reach | " + kSite +
-              " | user",
-          "fail | MASTER_ADDR | other is 172.17.0.2, by docker0 | an address that the other nodes reach | " +
-              kSite + " | user"}));
+      (Lines{"fail | MASTER_ADDR | head is 127.0.1.1, by lo | an address that the other nodes can reach | " +
+                 kSite + " | user",
+             "fail | MASTER_ADDR | other is 172.17.0.2, by docker0 | an address that the other nodes can "
+             "reach | " +
+                 kSite + " | user"}));
 }
 
 TEST(CheckNames, WarnsOfAnotherInterface) {
@@ -57,12 +56,11 @@ TEST(CheckNames, WarnsOfAnotherInterface) {
 }
 
 TEST(CheckNames, SaysWhatCannotBeResolved) {
-  EXPECT_EQ(
-      lines(run_check("names",
-                      told(Cluster(""), {{{"name", "head"}, {"error", "Name or service not known"}}}))),
-      (Lines{
-          "fail | MASTER_ADDR | head: Name or service not known | an address that the other nodes reach | " +
-          kSite + " | user"}));
+  EXPECT_EQ(lines(run_check("names",
+                            told(Cluster(""), {{{"name", "head"}, {"error", "Name or service not known"}}}))),
+            (Lines{"fail | MASTER_ADDR | head: Name or service not known | an address that the other nodes "
+                   "can reach | " +
+                   kSite + " | user"}));
 }
 
 TEST(CheckNames, AHostsOwnNameCountsWhereTheSiteHasAnInterface) {

@@ -26,23 +26,23 @@ TEST(CheckNics, PassesHealthyMachines) {
 TEST(CheckNics, NamesEachThatIsNotWell) {
   EXPECT_EQ(
       faults(run_check("nics", slingshot(4).with("nics", recorded("nics-sick-gh200")))),
-      (Lines{"fail | cxi | 2 of 3 can be used | 4 x cxi | report the node; or correct node.nics of the "
-             "site's profile | admin",
-             "warn | cxi1 (hsn1) | 100 Gb/s | 200 Gb/s, as the others have | report the node: its link came "
-             "up slower than it should | admin",
-             "fail | cxi2 (hsn2) | the link is down (down) | 4 x cxi | report the node: a cable, a switch "
-             "port or the NIC itself | admin",
+      (Lines{"fail | cxi | 2 of 3 usable | 4 x cxi | report the node, or correct node.nics in the site "
+             "profile | admin",
+             "warn | cxi1 (hsn1) | 100 Gb/s | 200 Gb/s, like the others | report the node: its link came up "
+             "slower than expected | admin",
+             "fail | cxi2 (hsn2) | the link is down (down) | 4 x cxi | report the node: check the cable, the "
+             "switch port and the NIC itself | admin",
              "fail | 0003:01:00.0 (17db:0501) | has no driver | 4 x cxi | load its driver, or report the "
              "node | admin"}));
   EXPECT_EQ(
       faults(run_check("nics", Cluster("ib", 2).with("nics", recorded("nics-sick-h100")))),
-      (Lines{"fail | ib | 0 of 2 can be used | 2 x ib | report the node; or correct node.nics of the site's "
+      (Lines{"fail | ib | 0 of 2 usable | 2 x ib | report the node, or correct node.nics in the site "
              "profile | admin",
              "fail | mlx5_0 | /dev/infiniband/uverbs0 cannot be opened: No such file or directory | 2 x ib | "
-             "in a container: give it /dev/infiniband/uverbs0 (--device); else the user needs the right to "
-             "it | user",
-             "fail | mlx5_1 | the link is down (DOWN, Polling) | 2 x ib | report the node: a cable, a "
-             "switch port or the NIC itself | admin"}));
+             "in a container: pass /dev/infiniband/uverbs0 through (--device); otherwise the user needs "
+             "permission to use it | user",
+             "fail | mlx5_1 | the link is down (DOWN, Polling) | 2 x ib | report the node: check the cable, "
+             "the switch port and the NIC itself | admin"}));
 }
 
 TEST(CheckNics, WhereEnoughAreUpTheOthersAreAWarning) {
@@ -60,23 +60,22 @@ TEST(CheckNics, ARunOnOneNodeIsNotRefused) {
 
 TEST(CheckNics, TellsWhatThereIsWhereTheKindIsNot) {
   EXPECT_EQ(lines(run_check("nics", Cluster("efa", 32).with("nics", recorded("nics-h100")))),
-            (Lines{"fail | efa | none of this kind; there are: 8 x ib, 400 Gb/s; 1 x roce, 25 Gb/s | 32 x "
-                   "efa | report the node; or correct node.nics of the site's profile | admin"}));
+            (Lines{"fail | efa | none of this kind; found: 8 x ib, 400 Gb/s; 1 x roce, 25 Gb/s | 32 x "
+                   "efa | report the node, or correct node.nics in the site profile | admin"}));
   EXPECT_EQ(lines(run_check("nics", Cluster("").with("nics", recorded("nics-h100")))),
             (Lines{"pass | this machine | 8 x ib, 400 Gb/s; 1 x roce, 25 Gb/s |  |  | "}));
   EXPECT_EQ(lines(run_check("nics", Cluster("tcpxo", 8).with("nics", recorded("nics-h100")))),
-            (Lines{"skip | tcpxo | it is not known how such NICs are found; those that are: cxi, ib, roce, "
+            (Lines{"skip | tcpxo | unknown kind of NIC; the known kinds are: cxi, ib, roce, "
                    "efa |  |  | "}));
 }
 
 TEST(CheckNics, WantsWhatSlurmGivesToAStep) {
   auto cluster = slingshot(4);
   cluster.set(0, "SLINGSHOT_VNIS", "");
-  EXPECT_EQ(
-      faults(run_check("nics", cluster.with("nics", recorded("nics-gh200")))),
-      (Lines{"warn | learner | no SLINGSHOT_VNIS in its environment | those that Slurm gives to a step "
-             "| without them the NICs may refuse the job (\"Invalid VNI\"): start it in a step of srun, "
-             "and let containers and wrappers keep SLINGSHOT_* | user"}));
+  EXPECT_EQ(faults(run_check("nics", cluster.with("nics", recorded("nics-gh200")))),
+            (Lines{"warn | learner | no SLINGSHOT_VNIS in its environment | those that Slurm sets for a step "
+                   "| without them the NICs may refuse the job (\"Invalid VNI\"): start it in an srun step, "
+                   "and let containers and wrappers keep SLINGSHOT_* | user"}));
 }
 
 TEST(CheckNics, AProbeThatCannotSayBlamesNobody) {
@@ -103,22 +102,21 @@ TEST(CheckNics, WithoutANumberOneIsEnough) {
   EXPECT_EQ(of_nics(0, {nic("a", 200), nic("b", 200, false)}).size(), 1U);
   EXPECT_TRUE(of_nics(0, {nic("a", 200), nic("b", 200, false)})[0].starts_with(
       "warn | b | the link is down | ib NICs"));
-  EXPECT_TRUE(of_nics(0, {nic("b", 200, false)})[0].starts_with("fail | ib | 0 of 1 can be used | ib NICs"));
-  EXPECT_TRUE(of_nics(0, {})[0].starts_with("fail | ib | none of this kind; there are: none | ib NICs"));
+  EXPECT_TRUE(of_nics(0, {nic("b", 200, false)})[0].starts_with("fail | ib | 0 of 1 usable | ib NICs"));
+  EXPECT_TRUE(of_nics(0, {})[0].starts_with("fail | ib | none of this kind; found: none | ib NICs"));
 }
 
 TEST(CheckNics, OneThatIsMissingIsAFault) {
   EXPECT_EQ(of_nics(2, {nic("a", 200), nic("b", 200)}), Lines{});
   EXPECT_TRUE(
-      of_nics(3, {nic("a", 200), nic("b", 200)})[0].starts_with("fail | ib | 2 of 2 can be used | 3 x ib"));
+      of_nics(3, {nic("a", 200), nic("b", 200)})[0].starts_with("fail | ib | 2 of 2 usable | 3 x ib"));
 }
 
 TEST(CheckNics, ASlowerLinkIsTold) {
   EXPECT_EQ(of_nics(0, {nic("a", 200), nic("b", 0)}), Lines{}) << "its speed is not known";
   EXPECT_EQ(of_nics(0, {nic("a", 200), nic("b", 199)}),
-            Lines{"warn | b | 199 Gb/s | 200 Gb/s, as the others have | report the node: its link came up "
-                  "slower than it "
-                  "should | admin"});
+            Lines{"warn | b | 199 Gb/s | 200 Gb/s, like the others | report the node: its link came up "
+                  "slower than expected | admin"});
   EXPECT_EQ(of_nics(0, {nic("a", 200), nic("b", 400, false)}).size(), 1U)
       << "a link that is down has no speed";
 }

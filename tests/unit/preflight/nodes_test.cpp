@@ -54,12 +54,11 @@ TEST(Nodes, ARoleThatLoadsAnotherLibraryOnOneNodeIsNamedWithIt) {
   const TwoNodes machine;
   auto observations = machine.job();
   observations.ranks[1].library.version = "2.27.7";
-  EXPECT_EQ(
-      lines(run_check("nccl-version", observations))[0],
-      "fail | learner world | learner on b loads 2.27.7 (/venv/libnccl.so.2, NCCL wheel); learner on a "
-      "loads 2.28.9 (/venv/libnccl.so.2, NCCL wheel) | one version of NCCL in the group | let these roles "
-      "load one version: the same `preload:`, or the same wheel in their environments (vLLM also takes "
-      "VLLM_NCCL_SO_PATH) | user");
+  EXPECT_EQ(lines(run_check("nccl-version", observations))[0],
+            "fail | learner world | learner on b loads 2.27.7 (/venv/libnccl.so.2, NCCL wheel); learner on a "
+            "loads 2.28.9 (/venv/libnccl.so.2, NCCL wheel) | one version of NCCL in the group | make these "
+            "roles load one version: the same `preload:`, or the same wheel in their environments (vLLM also "
+            "accepts VLLM_NCCL_SO_PATH) | user");
 }
 
 TEST(Nodes, TheSpecHasTheAddressOfEachRanksNode) {

@@ -168,7 +168,7 @@ TEST_F(RunProbes, TellsOfThoseThatAreLostAndThatStay) {
     probes.stick(1);
   };
   const auto outcome = run();
-  EXPECT_EQ(outcome.reports[0].end, "is gone: its agent does not answer");
+  EXPECT_EQ(outcome.reports[0].end, "was lost: its agent does not answer");
   EXPECT_EQ(outcome.reports[1].stuck, "pid 7, state D");
   EXPECT_EQ(outcome.reports[1].end, "");
 }
@@ -237,9 +237,9 @@ TEST_F(RunProbes, TellsHowFarItAllIs) {
     probes.end(rank, "");
   };
   run();
-  EXPECT_EQ(progress, (Lines{"1 of 2 probes have their GPU", "2 of 2 probes have their GPU",
-                             "node 0: 2 ranks meet", "node 0: 0 of 2 sizes", "node 0: 1 of 2 sizes",
-                             "world: 2 ranks meet", "world: 2 ranks meet"}));
+  EXPECT_EQ(progress, (Lines{"1 of 2 probes started", "2 of 2 probes started", "node 0: 2 ranks connecting",
+                             "node 0: 0 of 2 sizes", "node 0: 1 of 2 sizes", "world: 2 ranks connecting",
+                             "world: 2 ranks connecting"}));
 }
 
 TEST_F(RunProbes, ApartEachGroupGoesOnByItself) {

@@ -117,7 +117,8 @@ DrillRow drill(const std::string& folder, std::string_view name) {
 
 TEST_F(RunPreflight, ShowsWhatAMissingRankLooksLike) {
   const auto row = drill(folder_, "missing-rank");
-  EXPECT_TRUE(std::regex_match(row.shows, std::regex("rank 0: Gloo: .+; rank 1: took no part"))) << row.shows;
+  EXPECT_TRUE(std::regex_match(row.shows, std::regex("rank 0: Gloo: .+; rank 1: did not take part")))
+      << row.shows;
   EXPECT_TRUE(row.end.starts_with("fails on all ranks that took part after 2.")) << row.end;
 }
 
@@ -131,8 +132,7 @@ TEST_F(RunPreflight, NamesARankWhoseProbeNeverSpeaks) {
   const auto report = run(Machine(4, 0, false), probe_unless(1, "exec sleep 100"), 1s);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 3s);
   EXPECT_EQ(rows_of(report, "identity"), (Lines{"fail | learner rank 1 (CPU slot 1) | learner rank 1 (CPU "
-                                                "slot 1) did not join within 1 s; ranks 0, "
-                                                "2, 3 did"}));
+                                                "slot 1) did not join within 1 s; ranks 0, 2, 3 did"}));
   EXPECT_TRUE(sys::descendants(::getpid()).empty()) << "all probes are reaped";
 }
 
@@ -162,7 +162,7 @@ TEST_F(RunPreflight, TakesAGroupApartThatDoesNotEndAndNamesTheRank) {
   ASSERT_EQ(rows.size(), 2) << to_json(report).dump(1);
   EXPECT_TRUE(rows[0].starts_with("fail | learner rank 2 (CPU slot 2) | fails with 3 of 3 good partners: "))
       << rows[0];
-  EXPECT_EQ(rows[1], "pass | node 0 | 3 of 4 ranks are cleared, good with another one");
+  EXPECT_EQ(rows[1], "pass | node 0 | 3 of 4 ranks are cleared: each worked well with another one");
   EXPECT_EQ(name_of(report.verdict), "fail");
   EXPECT_TRUE(fs::exists(folder_ + "/preflight/pairs-3/spec.json"));
   EXPECT_TRUE(sys::descendants(::getpid()).empty()) << "all probes are reaped";
@@ -170,10 +170,9 @@ TEST_F(RunPreflight, TakesAGroupApartThatDoesNotEndAndNamesTheRank) {
 
 TEST_F(RunPreflight, OfTwoRanksNeitherIsBlamed) {
   const auto report = run(Machine(2, 0, false), probe_unless(1, hangs_once_joined()), 4s, 2s);
-  EXPECT_EQ(
-      rows_of(report, "suspect"),
-      (Lines{"unknown | learner rank 0 (CPU slot 0) or learner rank 1 (CPU slot 1) | two are not enough "
-             "to tell which one spoils 'node 0'"}));
+  EXPECT_EQ(rows_of(report, "suspect"),
+            (Lines{"unknown | learner rank 0 (CPU slot 0) or learner rank 1 (CPU slot 1) | two are not "
+                   "enough to tell which one breaks 'node 0'"}));
 }
 
 TEST_F(RunPreflight, ClimbsTheLadder) {
@@ -184,7 +183,7 @@ TEST_F(RunPreflight, ClimbsTheLadder) {
   ASSERT_EQ(rungs.size(), 4);
   EXPECT_TRUE(rungs[0].starts_with("pass | one GPU | 3 of 3 groups in ")) << rungs[0];
   EXPECT_TRUE(rungs[1].starts_with("pass | one node | 1 of 1 groups in ")) << rungs[1];
-  EXPECT_EQ(rungs[2], "skip | two nodes | there is one node");
+  EXPECT_EQ(rungs[2], "skip | two nodes | there is only one node");
   EXPECT_TRUE(rungs[3].starts_with("pass | all | the plan's own groups in ")) << rungs[3];
 }
 
@@ -192,19 +191,19 @@ TEST_F(RunPreflight, TheLadderStopsAtTheFirstRungThatFails) {
   ladder_ = true;
   const auto report = run(Machine(3, 0, false), probe_unless(1, hangs_once_joined("node 0")), 4s, 2s);
   ASSERT_EQ(rows_of(report, "ladder").size(), 2) << to_json(report).dump(1);
-  EXPECT_EQ(rows_of(report, "ladder").back(),
-            "fail | one node | all_reduce node 0: ranks 0, 1, 2 arrived, but the group was not done in time; "
-            "new at this rung: NVLink, PCIe and shared memory between the GPUs of a node");
+  EXPECT_EQ(
+      rows_of(report, "ladder").back(),
+      "fail | one node | all_reduce node 0: ranks 0, 1, 2 arrived, but the group did not finish in time; "
+      "new at this rung: NVLink, PCIe and shared memory between the GPUs of a node");
   EXPECT_EQ(rows_of(report, "send_recv"), Lines{}) << "the plan's own groups were not tried";
 }
 
 TEST_F(RunPreflight, TheLadderNamesARankThatIsNothingByItself) {
   ladder_ = true;
   const auto report = run(Machine(3, 0, false), probe_unless(1, hangs_once_joined()), 4s, 2s);
-  EXPECT_EQ(
-      rows_of(report, "ladder"),
-      (Lines{"fail | one GPU | all_reduce learner rank 1 (CPU slot 1): rank 1 arrived, but the group was "
-             "not done in time; new at this rung: the GPU, its driver, CUDA and libnccl by themselves"}));
+  EXPECT_EQ(rows_of(report, "ladder"),
+            (Lines{"fail | one GPU | all_reduce learner rank 1 (CPU slot 1): rank 1 arrived, but the group "
+                   "did not finish in time; new at this rung: the GPU, its driver, CUDA and libnccl alone"}));
 }
 
 TEST_F(RunPreflight, TellsHowAProbeDiedWithItsLastWords) {
@@ -212,7 +211,7 @@ TEST_F(RunPreflight, TellsHowAProbeDiedWithItsLastWords) {
   EXPECT_EQ(
       rows_of(report, "identity"),
       (Lines{
-          "fail | learner rank 1 (CPU slot 1) | its probe was ended by SIGSEGV; its last words: no luck"}));
+          "fail | learner rank 1 (CPU slot 1) | its probe was terminated by SIGSEGV; last output: no luck"}));
 }
 
 TEST_F(RunPreflight, KillsAndReapsWhenCancelled) {

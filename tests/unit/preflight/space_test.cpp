@@ -33,18 +33,18 @@ TEST(CheckSpace, WarnsAndFails) {
                                       {{"scratch", "/d"}, {{"error", "No such file or directory"}}}}))),
       (Lines{
           "pass | run directory /a | 5.0 GiB free |  |  | ",
-          "warn | scratch /b | 500.0 MiB free | 1 GiB free | make room, or choose another folder | user",
-          "fail | scratch /c | 1 kiB free | 1 GiB free | make room, or choose another folder | user",
-          "fail | scratch /d | No such file or directory | a folder that can be written to | choose another "
-          "one, or ask for access | user"}));
+          "warn | scratch /b | 500.0 MiB free | 1 GiB free | free some space, or choose another directory | "
+          "user",
+          "fail | scratch /c | 1 kiB free | 1 GiB free | free some space, or choose another directory | user",
+          "fail | scratch /d | No such file or directory | a writable directory | choose another one, or "
+          "request access | user"}));
 }
 
 TEST(CheckSpace, SaysHowLongAWriteTookThatIsSlow) {
   EXPECT_EQ(lines(run_check(
                 "space", Folders().said({{{"run directory", "/a"}, room(std::uint64_t{5} << 30U, 3.21)}}))),
-            (Lines{"warn | run directory /a | a file of 4 KiB took 3.2 s to write | less than 1 s | its file "
-                   "system is "
-                   "overloaded or sick: choose another one, or report it | user"}));
+            (Lines{"warn | run directory /a | writing a file of 4 KiB took 3.2 s | less than 1 s | its file "
+                   "system is overloaded or faulty: choose another one, or report it | user"}));
 }
 
 TEST(CheckSpace, AFolderThatDoesNotAnswerBlamesNobody) {
@@ -66,14 +66,12 @@ TEST(CheckSpace, AWorkdirMayBeReadOnly) {
       lines(run_check("space", Folders().said({{{"learner's workdir", "/code", Folder::Use::look}, denied},
                                                {{"scratch", "/s"}, denied}}))),
       (Lines{"pass | learner's workdir /code | cannot be written to: Permission denied |  |  | ",
-             "fail | scratch /s | cannot be written to: Permission denied | a folder that can be "
-             "written to | choose "
-             "another one, or ask for access | user"}));
+             "fail | scratch /s | cannot be written to: Permission denied | a writable directory | choose "
+             "another one, or request access | user"}));
   EXPECT_EQ(lines(run_check("space", Folders().said({{{"learner's workdir", "/gone", Folder::Use::look},
                                                       {{"error", "No such file or directory"}}}}))),
-            (Lines{"fail | learner's workdir /gone | No such file or directory | a folder that is there | "
-                   "choose another "
-                   "one, or ask for access | user"}));
+            (Lines{"fail | learner's workdir /gone | No such file or directory | an existing directory | "
+                   "choose another one, or request access | user"}));
 }
 
 TEST(CheckSpace, SharedMemoryThatIsClosedStopsRanksAlone) {
@@ -84,9 +82,8 @@ TEST(CheckSpace, SharedMemoryThatIsClosedStopsRanksAlone) {
   observations.answers["folder/" + std::string("/dev/shm")] = {
       {{"free", 1024}, {"error", "cannot be written to: Permission denied"}}, ""};
   const std::string said =
-      "shared memory /dev/shm | cannot be written to: Permission denied | a folder that can be written to | "
-      "NCCL "
-      "and PyTorch's data loaders put buffers there: ask for access to it | user";
+      "shared memory /dev/shm | cannot be written to: Permission denied | a writable directory | "
+      "NCCL and PyTorch's data loaders put buffers there: request access to it | user";
   EXPECT_EQ(lines(run_check("space", observations)), (Lines{"fail | " + said}));
   observations.ranks.clear();
   EXPECT_EQ(lines(run_check("space", observations)), (Lines{"warn | " + said}));

@@ -9,16 +9,14 @@ namespace {
 
 using State = ProcessSpan::State;
 
-const Json kPlan = Json::parse(R"({
+const Json kPlan = Json::parse(R"json({
   "name": "grpo",
   "roles": [
     {"name": "engine", "kind": "engine", "ends_run": false, "ready": {"http": "x", "timeout_ms": 1000}},
     {"name": "learner", "kind": "learner", "ends_run": true, "ready": {"timeout_ms": 1000}}],
   "processes": [{"role": "engine", "node": 0, "gpus": [0]}, {"role": "learner", "node": 0, "gpus": [1]}],
   "idle_gpus": [[0, 2], [0, 3]],
-  "watch": {"progress": "step (\\d+)"
-}
-})");
+  "watch": {"progress": "step (\\d+)"}})json");
 
 /// A run whose events are told in seconds since it began.
 class Told {
@@ -74,7 +72,7 @@ Told good() {
   for (int i = 1; i <= 10; ++i) told.step(20 + i, static_cast<std::uint64_t>(i));
   told.event(31, "run-ending", {{"outcome", "finished"}, {"what", "finished"}});
   told.process(31, "process-ended", "learner.0", {{"how", "exited with code 0"}});
-  told.process(33, "process-ended", "engine.0", {{"how", "was ended by SIGTERM"}});
+  told.process(33, "process-ended", "engine.0", {{"how", "was terminated by SIGTERM"}});
   return told.event(33, "attempt-ended").event(33, "end", {{"outcome", "finished"}});
 }
 
@@ -114,7 +112,7 @@ TEST(Timeline, ProcessesAreStartingUntilTheyAreReady) {
   EXPECT_EQ(engine.spans[0].state, State::starting);
   EXPECT_DOUBLE_EQ(engine.spans[0].time.seconds(), 6);
   EXPECT_EQ(engine.spans[1].state, State::up);
-  EXPECT_EQ(engine.spans[1].end, "was ended by SIGTERM");
+  EXPECT_EQ(engine.spans[1].end, "was terminated by SIGTERM");
   // A role without a check is up from its start.
   ASSERT_EQ(timeline.processes[1].spans.size(), 1);
   EXPECT_EQ(timeline.processes[1].spans[0].state, State::up);
@@ -150,7 +148,9 @@ TEST(Timeline, StepsThatAreDoneAgainWereLost) {
 }
 
 TEST(Timeline, StepsAfterTheLastCheckpointOfAFailedRunAreLost) {
-  Told told;
+  auto plan = kPlan;
+  plan["checkpoint"] = {{"dir", "/ckpt"}};
+  Told told(plan);
   told.event(0, "run").attempt(0, 0).process(2, "process-started", "learner.0");
   for (int i = 1; i <= 5; ++i) told.step(9 + i, static_cast<std::uint64_t>(i), 1);
   told.process(12.5, "checkpoint", "learner.0", {{"path", "/ckpt/step_3"}, {"step", 3}});
@@ -197,11 +197,78 @@ TEST(Timeline, SlowStepsTakeMoreThanTwiceTheMedian) {
   for (int i = 1; i <= 9; ++i) told.step(10 + i, static_cast<std::uint64_t>(i), i == 5 ? 2.1 : 1.0);
   const auto timeline = told.timeline();
   const auto times = timeline.step_times();
-  EXPECT_EQ(times.count, 9);
+  EXPECT_EQ(times.count, 8);  // without the first
   EXPECT_EQ(times.slow, 1);
   EXPECT_TRUE(timeline.steps[4].slow);
   EXPECT_DOUBLE_EQ(times.median, 1);
   EXPECT_DOUBLE_EQ(times.longest, 2.1);
+}
+
+TEST(Timeline, ACountThatBeginsAnewWithEachEpochGoesOn) {
+  Told told;
+  told.event(0, "run").attempt(0, 0).process(2, "process-started", "learner.0");
+  for (int i = 0; i < 6; ++i) told.step(10 + i, static_cast<std::uint64_t>(i % 3 + 1));
+  const auto timeline = told.timeline();
+  EXPECT_EQ(timeline.steps.back().number, 6);
+  EXPECT_DOUBLE_EQ(timeline.in(Phase::lost), 0);
+}
+
+TEST(Timeline, AJobThatWasKilledWithItsNodeWaitedInTheQueue) {
+  Told told;
+  told.event(0, "run").attempt(0, 0).process(2, "process-started", "learner.0").step(10, 1).step(11, 2);
+  told.event(100, "run").attempt(100, 1).process(102, "process-started", "learner.0").step(110, 3);
+  const auto timeline = told.timeline();
+  EXPECT_DOUBLE_EQ(timeline.in(Phase::queue), 89);
+  EXPECT_DOUBLE_EQ(timeline.in(Phase::productive), 1);
+  EXPECT_EQ(timeline.processes[0].spans.size(), 2);
+  EXPECT_EQ(timeline.processes[0].spans[0].end, "lost");
+}
+
+TEST(Timeline, ALeaderThatTakesOverPausesNothing) {
+  Told told;
+  told.event(0, "run").attempt(0, 0).process(2, "process-started", "learner.0").step(10, 1).step(11, 2);
+  told.event(12, "taken-over")
+      .event(12, "attempt-started", {{"attempt", 0}})
+      .process(12, "process-started", "learner.0");
+  told.step(14, 3);
+  const auto timeline = told.timeline();
+  EXPECT_DOUBLE_EQ(timeline.in(Phase::productive), 4);
+  EXPECT_DOUBLE_EQ(timeline.steps.back().seconds, 3);
+  EXPECT_EQ(timeline.processes[0].spans.size(), 1);
+}
+
+TEST(Timeline, FollowersOfAReplicaAreUpFromTheirStart) {
+  Told told;
+  told.event(0, "run")
+      .attempt(0, 0)
+      .process(2, "process-started", "engine.0.0")
+      .process(2, "process-started", "engine.0.1");
+  const auto timeline = told.timeline(5, true);
+  EXPECT_EQ(timeline.processes[0].spans[0].state, State::starting);
+  EXPECT_EQ(timeline.processes[1].spans[0].state, State::up);
+}
+
+TEST(Timeline, ProcessesOfALostNodeAreLost) {
+  Told told;
+  told.event(0, "run").attempt(0, 0).process(2, "process-started", "engine.0", {{"host", "nid7"}});
+  told.event(4, "node-lost", {{"host", "nid7"}, {"why", "no answer"}});
+  const auto timeline = told.timeline(9, true);
+  EXPECT_EQ(timeline.processes[0].spans[0].end, "lost with its node");
+  EXPECT_EQ(timeline.marks[0].what, "nid7: no answer");
+}
+
+TEST(Timeline, WhatIsNoCountOfStepsIsLeftOut) {
+  Told told;
+  told.event(0, "run").attempt(0, 0).process(2, "process-started", "learner.0");
+  RunFiles run;
+  for (const auto* step : {R"(-1)", R"(1e300)", R"("7")", R"(null)", R"(2.5)"}) {
+    const auto event =
+        Json::parse(fmt::format(R"({{"event":"step","time":"2026-01-31T12:00:09.000Z","step":{}}})", step));
+    run.attempts.push_back({.number = 0, .folder = {}, .steps = {event}});
+  }
+  EXPECT_TRUE(timeline_of(run, 0, false).steps.empty());
+  told.step(10, UINT64_MAX).step(11, UINT64_MAX - 1).step(12, 3);
+  EXPECT_EQ(told.timeline().steps.size(), 3);
 }
 
 TEST(Timeline, FilesThatAreNoRunsAreAnEmptyOne) {

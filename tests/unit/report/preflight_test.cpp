@@ -75,8 +75,8 @@ TEST(PreflightText, HasAMatrixOfPairs) {
   Report report;
   report.figures = pairs("", 3);
   EXPECT_EQ(preflight_table(report, Paint(false)),
-            "\n\nfigure  number  median      least      most        where it is least\n"
-            "p2p     6       390.0 GB/s  38.0 GB/s  390.0 GB/s  GPU 1 → GPU 0\n"
+            "\n\nfigure  count  median      min        max         where the minimum is\n"
+            "p2p     6      390.0 GB/s  38.0 GB/s  390.0 GB/s  GPU 1 → GPU 0\n"
             "\np2p, GB/s  0    1    2\n"
             "GPU 0           390  390\n"
             "GPU 1      38        390\n"
@@ -118,7 +118,7 @@ nlaunch_preflight_verdict{verdict="pass"} 0
 nlaunch_preflight_verdict{verdict="warn"} 0
 nlaunch_preflight_verdict{verdict="fail"} 1
 nlaunch_preflight_verdict{verdict="unknown"} 0
-# HELP nlaunch_preflight_fail_count Rows that fail.
+# HELP nlaunch_preflight_fail_count Number of rows that fail.
 # TYPE nlaunch_preflight_fail_count gauge
 nlaunch_preflight_fail_count 1
 # HELP nlaunch_preflight_check Rows of a check with this status.
@@ -136,18 +136,18 @@ nlaunch_preflight_busbw_bytes_per_second{group="<g>",op="all_reduce",backend="nc
 # TYPE nlaunch_preflight_collective_seconds gauge
 nlaunch_preflight_collective_seconds{group="<g>",op="all_reduce",backend="nccl",size="8"} 1
 nlaunch_preflight_collective_seconds{group="<g>",op="all_reduce",backend="nccl",size="16"} 1
-# HELP nlaunch_preflight_figure_bytes_per_second Figures of GPUs and links: the least and the median of a node.
+# HELP nlaunch_preflight_figure_bytes_per_second Figures of GPUs and links: minimum and median of a node.
 # TYPE nlaunch_preflight_figure_bytes_per_second gauge
 nlaunch_preflight_figure_bytes_per_second{what="p2p",host="<u>",stat="min"} 1000000000
 nlaunch_preflight_figure_bytes_per_second{what="p2p",host="<u>",stat="median"} 1000000000
-# HELP nlaunch_preflight_figure_seconds Figures of GPUs and links: the least and the median of a node.
+# HELP nlaunch_preflight_figure_seconds Figures of GPUs and links: minimum and median of a node.
 # TYPE nlaunch_preflight_figure_seconds gauge
 nlaunch_preflight_figure_seconds{what="clock",host="b",stat="min"} -0.25
 nlaunch_preflight_figure_seconds{what="clock",host="b",stat="median"} -0.25
 # HELP nlaunch_preflight_elapsed_seconds How long the preflight took.
 # TYPE nlaunch_preflight_elapsed_seconds gauge
 nlaunch_preflight_elapsed_seconds 0
-# HELP nlaunch_preflight_timestamp_seconds When it ended, in seconds since 1970.
+# HELP nlaunch_preflight_timestamp_seconds When the preflight ended, in seconds since 1970.
 # TYPE nlaunch_preflight_timestamp_seconds gauge
 nlaunch_preflight_timestamp_seconds 1795284000
 )");

@@ -14,6 +14,8 @@ TopView two_engines() {
   view.timeline.phases = {{record::Phase::productive, {0, 754}}};
   for (std::uint64_t i = 1; i <= 4; ++i)
     view.timeline.steps.push_back({.at = static_cast<double>(i), .step = i, .seconds = i == 4 ? 2.0 : 1.0});
+  view.step_times = {.count = 4, .median = 1, .p90 = 1, .longest = 2};
+  view.step_seconds = {1, 1, 1, 2};
   view.metrics["reward"] = {0.1, 0.2, 0.3};
   view.stages = {{"engine", 2, 2}, {"learner", 1, 2}};
   view.processes = {
@@ -108,6 +110,7 @@ TEST(Top, SparklinesShowTheNewestValues) {
   EXPECT_EQ(sparkline({9, 9, 0, 1, 2}, 3), "▁▅█");
   EXPECT_EQ(sparkline({1, 1}, 5), "▁▁");
   EXPECT_EQ(sparkline({}, 5), "");
+  EXPECT_EQ(sparkline({1e308, -1e308}, 2), "▁▁");
 }
 
 }  // namespace

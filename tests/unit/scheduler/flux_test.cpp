@@ -65,12 +65,12 @@ TEST_F(Flux, AnInstanceIsKnownByItsHosts) {
   EXPECT_EQ((*job)->chaining({}, "", {}, {}), nullptr);
   plan::Plan plan;
   plan.node.count = 5;
-  EXPECT_EQ((*job)->misfit(plan), "job f7 has 4 nodes, and the plan uses 5");
+  EXPECT_EQ((*job)->misfit(plan), "job f7 has 4 nodes, but the plan uses 5");
   environment.emplace_back("FLUX_JOB_ID=f9");  // a task of a job
   EXPECT_EQ(flux_.detect(environment).value(), nullptr);
   const auto wrong = flux_.detect(saying("echo 'n['"));
   ASSERT_FALSE(wrong);
-  EXPECT_EQ(wrong.error().first_message(), "the hostlist of job f7 is 'n[', which is no list of nodes");
+  EXPECT_EQ(wrong.error().first_message(), "the hostlist of job f7 is 'n[', which is not a list of nodes");
 }
 
 TEST_F(Flux, AScriptHasNoValueThatFluxWouldTakeForAnother) {
@@ -85,7 +85,7 @@ TEST_F(Flux, AScriptHasNoValueThatFluxWouldTakeForAnother) {
   };
   EXPECT_EQ(refused("it's"),
             "quotes, backslashes, line breaks and other control characters are not allowed there");
-  EXPECT_EQ(refused("{{id}}"), "double braces have a meaning there: give another --runs-dir");
+  EXPECT_EQ(refused("{{id}}"), "double braces have a special meaning there: use another --runs-dir");
 }
 
 }  // namespace

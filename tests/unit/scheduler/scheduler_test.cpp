@@ -71,7 +71,7 @@ TEST(Scheduler, OneFileAddsOne) {
   ASSERT_TRUE(rendered);
   EXPECT_EQ(rendered->text, "run grpo\n");
   EXPECT_EQ(rendered->submit, (std::vector<std::string>{"toyq", "job"}));
-  EXPECT_EQ(describe(plan), "site 'big' is reached through Toy, and this is no allocation");
+  EXPECT_EQ(describe(plan), "site 'big' is reached through Toy, and this is not an allocation");
 }
 
 TEST(Scheduler, ItsJobIsFoundWhereItIs) {
@@ -105,7 +105,8 @@ TEST(Scheduler, AJobThatAllocatesNothingIsNotForCommands) {
   const std::vector<std::string> inside{"BEAKER_JOB_ID=x"};
   EXPECT_NE(current_job("beaker", inside).value(), nullptr);
   EXPECT_EQ(current_allocation("beaker", inside).value(), nullptr);
-  EXPECT_EQ(describe(a_plan("beaker")), "site 'big' is reached through Beaker, and this is none of its jobs");
+  EXPECT_EQ(describe(a_plan("beaker")),
+            "site 'big' is reached through Beaker, and this is not one of its jobs");
 }
 
 TEST(Scheduler, SlurmsAllocationFitsOrSaysWhyNot) {
@@ -114,7 +115,7 @@ TEST(Scheduler, SlurmsAllocationFitsOrSaysWhyNot) {
   auto plan = a_plan("slurm");
   EXPECT_EQ((*job)->misfit(plan), "");
   plan.node.count = 3;
-  EXPECT_EQ((*job)->misfit(plan), "job 17 has 2 nodes, and the plan uses 3");
+  EXPECT_EQ((*job)->misfit(plan), "job 17 has 2 nodes, but the plan uses 3");
 }
 
 }  // namespace

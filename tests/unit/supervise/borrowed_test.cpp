@@ -74,7 +74,7 @@ TEST_F(BorrowedMachine, ANodeThatIsTakenBackIsWantedAgain) {
   on(event::NodeBack{"n8", {4}});
   serves(4);
   on(event::Started{0});
-  EXPECT_EQ(on(event::NodeLost{"n8", "its job was told to end (SIGTERM)", {4}}),
+  EXPECT_EQ(on(event::NodeLost{"n8", "its job received SIGTERM", {4}}),
             "without 4 (lost n8), 1 left, recover 4");
   EXPECT_EQ(on(event::NodeBack{"n9", {4}}), "start 4");
   EXPECT_EQ(state.processes[4].restarts, 1U);

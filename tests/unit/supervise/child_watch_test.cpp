@@ -130,11 +130,11 @@ TEST(ChildWatch, TellsWhichProcessesEndAndHow) {
     return info && sys::is_alive(*info);
   };
   for (int i = 0; i < 500 && is_alive(); ++i) ::usleep(10000);
-  on_request.tell_of_ended(4);
+  on_request.report_exited(4);
   EXPECT_TRUE(told_on_request.empty());
-  on_request.tell_of_ended(5);
+  on_request.report_exited(5);
   EXPECT_EQ(told_on_request, std::vector<std::string>{"VLLM::EngineCore"});
-  on_request.tell_of_ended(5);
+  on_request.report_exited(5);
   EXPECT_EQ(told_on_request.size(), 1U);
 }
 

@@ -53,7 +53,7 @@ TEST_F(Events, AFileThatCannotBeWrittenIsSaidOnce) {
   log.write("a");
   log.write("b");
   EXPECT_EQ(said, std::vector<std::string>{"cannot write '" + (folder / "no" / "events.jsonl").string() +
-                                           "': No such file or directory; the run goes on"});
+                                           "': No such file or directory; the run continues"});
 }
 
 /// The milliseconds since 1970 of "2026-01-31T12:00:00.123Z".
@@ -111,13 +111,14 @@ TEST_F(Events, ARemovedFileIsSaid) {
   std::filesystem::remove(path());
   log.check();
   log.check();
-  EXPECT_EQ(said, std::vector<std::string>{"cannot write '" + path() + "': it was removed; the run goes on"});
+  EXPECT_EQ(said, std::vector<std::string>{"cannot write '" + path() +
+                                           "': the file was removed; the run continues"});
 }
 
 TEST_F(Events, AMemberOfAnotherTypeIsDamage) {
   const std::pair<const char*, const char*> kCases[] = {
-      {R"({"event": 1})", "'event' must be a text, found: number"},
-      {R"({"event": "a", "waited": null})", "'waited' must be a text, found: null"},
+      {R"({"event": 1})", "'event' must be a string, found: number"},
+      {R"({"event": "a", "waited": null})", "'waited' must be a string, found: null"},
       {R"({"event": "a", "pid": "7"})", "'pid' must be a whole number, found: string"},
       {R"({"event": "a", "mono_ms": 1.5})", "'mono_ms' must be a whole number, found: number"},
       {R"({"event": "a", "supervisor": []})", "'supervisor' must be a whole number, found: array"},

@@ -193,7 +193,7 @@ TEST(Guardian, WhatTheSupervisorDidToItselfIsNobodysWish) {
     sleep_for_long();
     return 0;
   });
-  EXPECT_EQ(guarded.line(), "lost '' was ended by SIGTERM swept 0 left 0");
+  EXPECT_EQ(guarded.line(), "lost '' was terminated by SIGTERM swept 0 left 0");
   EXPECT_EQ(guarded.ended(), 70);
 }
 
@@ -209,7 +209,7 @@ TEST(Guardian, WhatWasIgnoredFromTheStartIsNotPassedOn) {
   EXPECT_EQ(guarded.line(), "ready");
   ::kill(guarded.pid(), SIGHUP);
   ::kill(guarded.pid(), SIGTERM);
-  EXPECT_EQ(guarded.line(), "lost '' was ended by SIGTERM forwarded swept 0 left 0");
+  EXPECT_EQ(guarded.line(), "lost '' was terminated by SIGTERM forwarded swept 0 left 0");
   EXPECT_EQ(guarded.ended(), 143);
 }
 
@@ -226,7 +226,7 @@ TEST(Guardian, StopsAloneAndGoesOn) {
   EXPECT_TRUE(WIFSTOPPED(status));
   ::kill(guarded.pid(), SIGCONT);
   ::kill(guarded.pid(), SIGTERM);
-  EXPECT_EQ(guarded.line(), "lost '' was ended by SIGTERM forwarded swept 0 left 0");
+  EXPECT_EQ(guarded.line(), "lost '' was terminated by SIGTERM forwarded swept 0 left 0");
   EXPECT_EQ(guarded.ended(), 143);
 }
 
@@ -288,7 +288,7 @@ TEST(Guardian, ARunThatWasToldToStopIsNotTakenOver) {
       [] {}, {.become = [](const SupervisorLost&) { ::_exit(42); }});
   EXPECT_NE(guarded.line(), "");
   ::kill(guarded.pid(), SIGTERM);
-  EXPECT_EQ(guarded.line(), "lost '/runs/id' was ended by SIGTERM forwarded swept 0 left 0");
+  EXPECT_EQ(guarded.line(), "lost '/runs/id' was terminated by SIGTERM forwarded swept 0 left 0");
   EXPECT_EQ(guarded.ended(), 143);
 }
 

@@ -61,7 +61,7 @@ TEST_F(Alive, AnAnswerInBetweenBeginsTheCountAnew) {
 TEST_F(Alive, AProgramThatHangsIsNoAnswer) {
   auto alive = asks({"sleep", "100"}, 2);
   alive.timeout = 30ms;
-  EXPECT_EQ(said_of(alive), "sleep 100: no end within 30ms, 2 times in a row");
+  EXPECT_EQ(said_of(alive), "sleep 100: did not exit within 30ms, 2 times in a row");
 }
 
 TEST_F(Alive, APortThatNobodyHas) {

@@ -466,13 +466,13 @@ TEST_F(Local, EvidenceIsCollectedByTheProgramThatIsNamed) {
   EXPECT_EQ(await<process_event::Collected>(2)[1].trouble, "exited with code 3: no py-spy");
   script = "";
   backend->perform(action::Collect{"/evidence"});
-  EXPECT_EQ(all<process_event::Collected>().at(2).trouble, "nothing could be collected here");
+  EXPECT_EQ(all<process_event::Collected>().at(2).trouble, "nothing could be collected on this node");
 }
 
 TEST_F(Local, WithoutACollectorNothingIsCollected) {
   make();
   backend->perform(action::Collect{"/evidence"});
-  EXPECT_EQ(all<process_event::Collected>().at(0).trouble, "nothing could be collected here");
+  EXPECT_EQ(all<process_event::Collected>().at(0).trouble, "nothing could be collected on this node");
 }
 
 TEST_F(Local, OfChildrenThatEndThoseAreToldOfThatFailedAndPartsOfServers) {
@@ -508,14 +508,14 @@ TEST_F(Local, HowEachIsToldThatAddressesHaveChanged) {
   EXPECT_EQ(text.str(),
             "NLAUNCH_CHANGE_ADDED=n2:80\nNLAUNCH_CHANGE_ADDRESSES=n1:80 n2:80\nNLAUNCH_CHANGE_GENERATION=2\n"
             "NLAUNCH_CHANGE_REMOVED=n3:80\nNLAUNCH_CHANGE_ROLE=engine\n");
-  EXPECT_EQ(troubles(), Lines{"the program of on_change of learner.0 could not take that the addresses of "
-                              "'engine' have changed: exited with code 3"});
+  EXPECT_EQ(troubles(), Lines{"the on_change program of learner.0 did not accept the new addresses of "
+                              "'engine': exited with code 3"});
   bound(0).on_change = plan::OnChange{.of = {}, .signal = 0, .post = "http://127.0.0.1:1/", .exec = {}};
   backend->perform(notify);
   run_until(loop, [this] { return troubles().size() == 2; });
   EXPECT_EQ(troubles()[1],
-            "http://127.0.0.1:1/ (on_change of learner.0) could not take that the addresses of "
-            "'engine' have changed: Connection refused");
+            "http://127.0.0.1:1/ (on_change of learner.0) did not accept the new addresses of "
+            "'engine': Connection refused");
 }
 
 TEST_F(Local, ALineSaysThatOneHasTheWeights) {
@@ -535,7 +535,7 @@ TEST_F(Local, OfAProcessThatRunsItIsToldThatItWasStarted) {
   start("echo up; sleep 60");
   const auto first = await<process_event::Started>();
   await_log("learner.0", "up\n");
-  backend->tell_again();
+  backend->replay_events();
   backend->perform(action::Start{0});
   const auto again = await<process_event::Started>(2);
   EXPECT_EQ(again[1].pid, first[0].pid);
@@ -552,7 +552,7 @@ TEST_F(Local, OfOneThatHasEndedItIsToldHow) {
   await<process_event::Ended>();
   backend->perform(action::CleanUp{0});
   await<process_event::CleanedUp>();
-  backend->tell_again();
+  backend->replay_events();
   backend->perform(action::Start{0});
   EXPECT_EQ(await<process_event::Ended>(2)[1].status.code(), 7);
   backend->perform(action::CleanUp{0});
@@ -566,7 +566,7 @@ TEST_F(Local, OfOneThatHasEndedItIsToldHow) {
 
 TEST_F(Local, OneThatWasNeverStartedIsStarted) {
   start("sleep 60");
-  backend->tell_again();
+  backend->replay_events();
   start("echo up", 2);
   await_log("engine.0", "up\n");
 }
@@ -576,7 +576,7 @@ TEST_F(Local, OneThatRunsIsReadyForWhoeverAsks) {
   start("echo serving; sleep 60");
   backend->perform(action::AwaitReady{0});
   await<process_event::Ready>();
-  backend->tell_again();
+  backend->replay_events();
   backend->perform(action::Start{0});
   backend->perform(action::AwaitReady{0});
   EXPECT_EQ(await<process_event::Ready>(2).size(), 2U);

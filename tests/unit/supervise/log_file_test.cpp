@@ -58,13 +58,13 @@ TEST_F(Appended, WhatCannotBeWrittenIsSaidOnceAndCounted) {
   EXPECT_FALSE(file.append("678"));
   EXPECT_EQ(file.lost_bytes(), 8U);
   EXPECT_EQ(said,
-            std::vector<std::string>{"cannot write '/dev/full': No space left on device; the run goes on"});
+            std::vector<std::string>{"cannot write '/dev/full': No space left on device; the run continues"});
 }
 
 TEST_F(Appended, OneThatCannotBeOpenedLosesEverything) {
   auto file = open(folder / "no" / "a.log");
   EXPECT_EQ(said, std::vector<std::string>{"cannot write '" + (folder / "no" / "a.log").string() +
-                                           "': No such file or directory; the run goes on"});
+                                           "': No such file or directory; the run continues"});
   EXPECT_FALSE(file.append("12345"));
   EXPECT_TRUE(file.append(""));
   file.check();
@@ -92,7 +92,7 @@ TEST_F(Appended, ARemovedOneIsSaidOnceAndOneWithAnotherNameIsNot) {
   file.check();
   file.check();
   EXPECT_EQ(said, std::vector<std::string>{"cannot write '" + path.string() +
-                                           "': it was removed; the run goes on"});
+                                           "': the file was removed; the run continues"});
   EXPECT_TRUE(file.append("12345"));
 }
 

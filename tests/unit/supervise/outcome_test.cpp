@@ -48,13 +48,13 @@ TEST(ExitCode, OfWhatEndsARunOtherwise) {
 TEST(Sentence, SaysWhoWhenHowAndHowLongBeforeTheNext) {
   auto outcome = outcome_of(ProcessFailed{0, sys::WaitStatus(SIGSEGV)});
   outcome.first = 0;
-  EXPECT_EQ(sentence(outcome), "learner.0 was ended by SIGSEGV after 12.4s");
+  EXPECT_EQ(sentence(outcome), "learner.0 was terminated by SIGSEGV after 12.4s");
   outcome.next = 1;
   outcome.processes[0].ended = 12400ms;
   outcome.processes[1].ended = 12480ms;
   outcome.processes[1].status = sys::WaitStatus::exited(1);
   EXPECT_EQ(sentence(outcome),
-            "learner.0 was ended by SIGSEGV after 12.4s, 80ms before engine.0 exited with code 1");
+            "learner.0 was terminated by SIGSEGV after 12.4s, 80ms before engine.0 exited with code 1");
 }
 
 TEST(Sentence, OfAServerThatHasLostAPart) {
@@ -63,8 +63,7 @@ TEST(Sentence, OfAServerThatHasLostAPart) {
   outcome.first = 1;
   EXPECT_EQ(sentence(outcome),
             "VLLM::EngineCore (pid 7) of engine.0 was killed by SIGKILL 7.4s into the run, and engine.0 did "
-            "not end "
-            "within 5.0s");
+            "not exit within 5.0s");
   EXPECT_EQ(exit_code(outcome), 1);
   EXPECT_EQ(name_of(outcome.cause), "failed");
 }
@@ -122,15 +121,14 @@ TEST(Advice, NamesTheKernelWhereItCounted) {
   auto outcome = outcome_of(ProcessFailed{0, sys::WaitStatus(SIGKILL)});
   outcome.oom_kills = 2;
   EXPECT_EQ(advice(outcome),
-            "the kernel's OOM killer was at work: the job's memory cgroup counted 2 such kills while the run "
-            "went on; "
-            "`dmesg -T` on the node has the sizes");
+            "the kernel's OOM killer was active: the job's memory cgroup counted 2 OOM kills during the run; "
+            "`dmesg -T` on the node shows the sizes");
 }
 
 TEST(Advice, IsGivenForASigkillThatNlaunchDidNotSend) {
   EXPECT_EQ(advice(outcome_of(ProcessFailed{0, sys::WaitStatus(SIGKILL)})),
-            "nlaunch did not send this SIGKILL: the kernel's OOM killer is the usual cause; `dmesg -T` or "
-            "`journalctl -k` on the node tell");
+            "nlaunch did not send this SIGKILL; the usual cause is the kernel's OOM killer: check `dmesg -T` "
+            "or `journalctl -k` on the node");
   EXPECT_EQ(advice(outcome_of(ProcessFailed{0, sys::WaitStatus(SIGTERM)})), "");
   EXPECT_EQ(advice(outcome_of(Finished{})), "");
 }
@@ -182,7 +180,7 @@ TEST(InSeconds, OneIsTheFirstThatIsSaidInSeconds) {
 TEST(Sentence, OfEveryOtherCause) {
   EXPECT_EQ(sentence(outcome_of(Finished{})), "finished after 12.4s");
   EXPECT_EQ(sentence(outcome_of(GuardianGone{})), "nlaunch was killed after 12.4s");
-  EXPECT_EQ(sentence(outcome_of(WalltimeNear{})), "stopped after 12.4s, for the walltime comes near");
+  EXPECT_EQ(sentence(outcome_of(WalltimeNear{})), "stopped after 12.4s because the walltime is near");
   EXPECT_EQ(sentence(outcome_of(NodeLost{"node1", "no answer for 30s"})),
             "node node1 was lost after 12.4s: no answer for 30s");
   auto outcome = outcome_of(StartFailed{1, "cannot start 'vllm': No such file or directory"});
@@ -205,7 +203,7 @@ TEST(Sentence, OnSeveralNodesItSaysTheRankAndTheNode) {
   outcome.processes[1].status = sys::WaitStatus(SIGTERM);
   EXPECT_EQ(sentence(outcome),
             "learner.0 (rank 0) on node0 exited with code 3 after 12.4s, 2.0s before engine.0 on node1 was "
-            "ended by SIGTERM");
+            "terminated by SIGTERM");
   outcome.processes[0].host.clear();
   EXPECT_TRUE(sentence(outcome).starts_with("learner.0 exited with code 3 after 12.4s, "))
       << sentence(outcome);
@@ -364,12 +362,12 @@ TEST(Advice, IsGivenForAChildThatWasKilledToo) {
   outcome.processes[1].children = {child(sys::WaitStatus(SIGKILL), 10s)};
   EXPECT_TRUE(advice(outcome).starts_with("nlaunch did not send this SIGKILL"));
   outcome.oom_kills = 1;
-  EXPECT_TRUE(advice(outcome).contains("counted 1 such kill while")) << advice(outcome);
+  EXPECT_TRUE(advice(outcome).contains("counted 1 OOM kill while")) << advice(outcome);
   outcome.processes[1].children = {child(sys::WaitStatus(SIGSEGV), 10s)};
   EXPECT_EQ(advice(outcome), "");
   outcome.processes[1].children = {{{7, "VLLM::EngineCore"}, std::nullopt, 10s}};
   ASSERT_TRUE(lost_child(outcome));
-  EXPECT_EQ(advice(outcome), "") << "nobody knows how it ended";
+  EXPECT_EQ(advice(outcome), "") << "unknown kind of request it ended";
 }
 
 TEST(Summary, HasAllOfAnOutcome) {
@@ -402,7 +400,7 @@ TEST(Summary, HasAllOfAnOutcome) {
   learner.lost = "it hung";
   EXPECT_EQ(to_json(outcome), parse_ordered_json(R"JSON({
     "outcome": "failed", "exit_code": 139,
-    "what": "learner.0 (rank 0) on node0 was ended by SIGSEGV after 12.4s", "advice": "",
+    "what": "learner.0 (rank 0) on node0 was terminated by SIGSEGV after 12.4s", "advice": "",
     "started": "2026-01-31T12:00:00.123Z", "ended": "2026-01-31T12:00:15.123Z", "took_ms": 15000,
     "decided_ms": 12400, "first": "learner.0", "last_lines": ["loss nan"],
     "processes": [

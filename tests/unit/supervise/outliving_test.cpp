@@ -421,7 +421,7 @@ TEST_F(TolerantReplicas, AWishedRestartIsThatOfTheWholeReplica) {
 TEST_F(Machine, OneThatIsParkedStartsWhenItIsWishedAgain) {
   all_ready();
   EXPECT_EQ(on(event::Park{{3}}), "SIGINT to group 3, grace 3 5s");
-  EXPECT_EQ(on(event::Unpark{{3}}), "") << "it has not ended yet";
+  EXPECT_EQ(on(event::Unpark{{3}}), "") << "it has not exited yet";
   EXPECT_EQ(ended(3, 1), "clean 3");
   EXPECT_EQ(on(event::CleanedUp{3}), "start 3");
   on(event::Started{3});

@@ -207,7 +207,7 @@ TEST_F(OutputTest, FilesThatCannotBeWrittenAreSaidOnceAndCountedTogether) {
   elsewhere.folder = folder / "no";
   Output output(loop, std::move(elsewhere), {"a.0", "b.0"});
   EXPECT_EQ(said, Lines{"cannot write '" + (folder / "no" / "a.0.log").string() +
-                        "': No such file or directory; the run goes on"});
+                        "': No such file or directory; the run continues"});
   pass(output, 0, "12345");
   pass(output, 1, "678");
   EXPECT_EQ(output.lost_bytes(), 8U);
@@ -223,8 +223,8 @@ TEST_F(OutputTest, ARemovedLogIsNoticed) {
   Output output(loop, options(), {"a.0", "b.0"});
   fs::remove(folder / "b.0.log");
   output.check();
-  EXPECT_EQ(said,
-            Lines{"cannot write '" + (folder / "b.0.log").string() + "': it was removed; the run goes on"});
+  EXPECT_EQ(said, Lines{"cannot write '" + (folder / "b.0.log").string() +
+                        "': the file was removed; the run continues"});
 }
 
 TEST_F(OutputTest, LinesAreWatchedUntilTheOneThatWasWaitedFor) {

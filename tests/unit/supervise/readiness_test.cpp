@@ -276,7 +276,7 @@ TEST_F(File, OfBeforeTheStartDoesNotCount) {
   one.what.file = path();
   one.before = stamp_of(path());
   one.ask();
-  EXPECT_EQ(one.readiness->status(), "file '" + path() + "': is from before the start");
+  EXPECT_EQ(one.readiness->status(), "file '" + path() + "': has not changed since the process started");
   one.let_pass(20ms);
   EXPECT_EQ(one.ready, 0);
   std::filesystem::rename(path(), folder / "old");
@@ -323,7 +323,7 @@ TEST(Readiness, OfALineTheStatusSaysThatNoneCame) {
   one.what.log = "is ready";
   one.then.line = std::make_shared<LineWatch>("is ready");
   one.ask();
-  EXPECT_EQ(one.readiness->status(), "a line of its output with 'is ready': no such line yet");
+  EXPECT_EQ(one.readiness->status(), "a line of its output that matches 'is ready': no such line yet");
 }
 
 TEST(Readiness, AProgramIsAskedUntilItEndsWithZero) {
@@ -331,7 +331,7 @@ TEST(Readiness, AProgramIsAskedUntilItEndsWithZero) {
   one.what.exec = {"/bin/sh", "-c", "exit 0"};
   one.program.argv = {"/bin/sh", "-c", "exit 0"};
   one.ask();
-  EXPECT_EQ(one.readiness->status(), "/bin/sh -c exit 0: it has not ended yet");
+  EXPECT_EQ(one.readiness->status(), "/bin/sh -c exit 0: it has not exited yet");
   one.wait();
   EXPECT_EQ(one.ready, 1);
 }
@@ -448,8 +448,7 @@ TEST_F(Owned, ByAStrangerItCountsWhereTheServerIsStartedElsewhere) {
   one.ask();
   one.wait();
   EXPECT_EQ(one.ready, 1);
-  EXPECT_EQ(one.notes, std::vector<std::string>{"not verified: who listens on port " +
-                                                std::to_string(listener.port) + " cannot be seen from here"});
+  EXPECT_EQ(one.notes, std::vector<std::string>{"not verified: nlaunch cannot see from here which process listens on port " + std::to_string(listener.port)});
 }
 
 TEST_F(Owned, WithoutANoteNobodyIsTold) {
@@ -501,7 +500,7 @@ TEST(ProblemWith, SaysWhatCannotBeRead) {
   EXPECT_EQ(of([](plan::Ready& ready) { ready.tcp = "n1:8000"; }), "");
   EXPECT_EQ(of([](plan::Ready& ready) { ready.log = "is (ready|up)"; }), "");
   EXPECT_EQ(of([](plan::Ready& ready) { ready.http = "https://n1"; }),
-            "'https://n1' does not begin with http:// (https is not supported)");
+            "'https://n1' does not start with http:// (https is not supported)");
   EXPECT_EQ(of([](plan::Ready& ready) { ready.tcp = "n1"; }),
             "'n1' is not HOST:PORT with a port from 1 to 65535");
   EXPECT_EQ(of([](plan::Ready& ready) { ready.log = "is (ready"; }),

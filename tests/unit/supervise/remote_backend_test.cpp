@@ -262,8 +262,9 @@ TEST_F(Remote, OfThoseThatDoNotTellTheirEndEachIsNamed) {
   backend_->on_end(0, {{}, {"python (pid 5) on node0"}, {}, 7});
   backend_->finish({}, keep);
   run_until(loop_, [&] { return end.has_value(); });
-  EXPECT_EQ(end->survivors, (std::vector<std::string>{"python (pid 5) on node0",
-                                                      "node1 did not say that nothing is left there"}));
+  EXPECT_EQ(end->survivors,
+            (std::vector<std::string>{"python (pid 5) on node0",
+                                      "node1 did not confirm that nothing is left running there"}));
   EXPECT_EQ(end->lost_bytes, 7U);
 
   begin(50ms);
@@ -271,7 +272,8 @@ TEST_F(Remote, OfThoseThatDoNotTellTheirEndEachIsNamed) {
   backend_->lose(0, "no answer");
   backend_->finish({}, keep);
   run_until(loop_, [&] { return end.has_value(); });
-  EXPECT_EQ(end->survivors, std::vector<std::string>{"node1 did not say that nothing is left there"});
+  EXPECT_EQ(end->survivors,
+            std::vector<std::string>{"node1 did not confirm that nothing is left running there"});
 }
 
 TEST_F(Remote, TheEndingIsToldToAll) {
@@ -329,7 +331,7 @@ TEST_F(Remote, OnceItEndsNobodyTakesAPlace) {
 TEST_F(Remote, ANodeThatIsLeftIsLostWithoutAWord) {
   backend_->release({1});
   EXPECT_EQ(released_, std::vector<std::uint32_t>{1});
-  backend_->lose(1, "the connection to its agent has ended");
+  backend_->lose(1, "the connection to its agent was closed");
   EXPECT_TRUE(told_.empty());
   backend_->perform(action::Start{1});
   EXPECT_TRUE(sent_.empty());

@@ -52,7 +52,7 @@ TEST(SignalGroup, ReachesWhatAShellHasStarted) {
   Shell shell;
   ASSERT_TRUE(shell.child());
   signal_group(shell.pid(), {}, SIGTERM);
-  EXPECT_EQ(shell.ended(), "was ended by SIGTERM");
+  EXPECT_EQ(shell.ended(), "was terminated by SIGTERM");
 }
 
 TEST(SignalProcess, ReachesTheProcessAlone) {
@@ -91,7 +91,7 @@ TEST(Signals, OfAContainerWithoutAProgramYetAreForTheTool) {
     }
     int status = 0;
     ::waitpid(tool, &status, 0);
-    EXPECT_EQ(sys::WaitStatus(status).str(), "was ended by SIGTERM");
+    EXPECT_EQ(sys::WaitStatus(status).str(), "was terminated by SIGTERM");
   }
 }
 

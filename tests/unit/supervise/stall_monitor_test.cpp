@@ -163,7 +163,7 @@ TEST(StallMonitor, DoesWhatThePlanSaysWhenARunHangs) {
 
   for (auto* run : {&dumped, &aborted, &restarted}) {
     ASSERT_EQ(run->said.size(), 1U);
-    EXPECT_TRUE(run->said[0].ends_with("; collecting evidence of all processes")) << run->said[0];
+    EXPECT_TRUE(run->said[0].ends_with("; collecting evidence from all processes")) << run->said[0];
     EXPECT_TRUE(run->aborts.empty()) << "nothing is ended without evidence";
     run->investigation->on({});
     const auto finding = run->monitor->summary()["findings"][0];
@@ -184,8 +184,8 @@ TEST(StallMonitor, DoesWhatThePlanSaysWhenARunHangs) {
   EXPECT_EQ(recorded[0]["kind"], "slow");
   EXPECT_EQ(recorded[1]["kind"], "mute");
   EXPECT_EQ(said, (Lines{recorded[0]["what"].get<std::string>(),
-                         "learner.1 has reported no step, the others have"}));
-  EXPECT_TRUE(said[0].starts_with("steps have become slow: 50 s up to step 19")) << said[0];
+                         "learner.1 has reported no steps, but the others have"}));
+  EXPECT_TRUE(said[0].starts_with("steps have slowed down: 50 s up to step 19")) << said[0];
 }
 
 }  // namespace

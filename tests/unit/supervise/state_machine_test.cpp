@@ -58,14 +58,14 @@ TEST_F(Machine, PartsMatterToServersAlone) {
 TEST_F(Machine, TheFirstFailureDecidesAndTheStopOrderIsReversed) {
   all_ready();
   EXPECT_EQ(on(event::Ended{2, sys::WaitStatus(SIGSEGV)}),
-            "clean 2, decide failed 2 was ended by SIGSEGV, "
+            "clean 2, decide failed 2 was terminated by SIGSEGV, "
             "SIGTERM to group 0, grace 0 1m, SIGTERM to group 1, grace 1 1m");
   EXPECT_EQ(ended(0, 3), "clean 0");
   EXPECT_EQ(on(event::GraceOver{1}), "kill 1");
   EXPECT_EQ(on(event::Ended{1, sys::WaitStatus(SIGKILL)}), "clean 1, SIGINT to group 3, grace 3 5s");
   EXPECT_EQ(ended(3), "clean 3");
   for (const ProcessIndex process : {0U, 1U, 2U}) EXPECT_EQ(on(event::CleanedUp{process}), "");
-  EXPECT_EQ(on(event::CleanedUp{3}), "finish failed 2 was ended by SIGSEGV");
+  EXPECT_EQ(on(event::CleanedUp{3}), "finish failed 2 was terminated by SIGSEGV");
 }
 
 TEST_F(Machine, AnEngineThatExitsZeroIsAFailureUnlessItsExitIsOk) {

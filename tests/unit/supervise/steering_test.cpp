@@ -92,82 +92,82 @@ class SteeringTest : public testing::Test {
 };
 
 TEST_F(SteeringTest, RestartsAReplicaOrAWholeRole) {
-  EXPECT_EQ(request(Kind::restart, "engine.1"), "engine.1 starts again -> restart 3");
-  EXPECT_EQ(request(Kind::restart, "engine"), "engine.0, engine.1, engine.2 start again -> restart 2+3+4");
-  EXPECT_EQ(request(Kind::restart, "learner"), "learner.0, learner.1 start again -> restart 0+1");
-  EXPECT_EQ(
-      request(Kind::restart, "learner.1"),
-      "no: the processes of 'learner' have one communicator: nlaunch restart RUN learner starts all of them "
-      "again");
-  EXPECT_EQ(request(Kind::restart, "prepare"), "no: 'prepare' is a task, which ends by itself");
+  EXPECT_EQ(request(Kind::restart, "engine.1"), "restarting engine.1 -> restart 3");
+  EXPECT_EQ(request(Kind::restart, "engine"), "restarting engine.0, engine.1, engine.2 -> restart 2+3+4");
+  EXPECT_EQ(request(Kind::restart, "learner"), "restarting learner.0, learner.1 -> restart 0+1");
+  EXPECT_EQ(request(Kind::restart, "learner.1"),
+            "no: the processes of 'learner' share one communicator: nlaunch restart RUN learner restarts all "
+            "of them");
+  EXPECT_EQ(request(Kind::restart, "prepare"), "no: 'prepare' is a task, which exits on its own");
   EXPECT_EQ(
       request(Kind::restart, "engine.7"),
-      "no: there is no 'engine.7' in the run: it has engine (engine.0 to engine.2), learner (learner.0 to "
+      "no: 'engine.7' not found in the run; it has engine (engine.0 to engine.2), learner (learner.0 to "
       "learner.1), prepare, router");
   state.processes[3].phase = Ended{};
-  EXPECT_EQ(request(Kind::restart, "engine.1"), "no: 'engine.1' does not run now");
-  EXPECT_EQ(request(Kind::restart, "engine"), "engine.0, engine.2 start again -> restart 2+4");
+  EXPECT_EQ(request(Kind::restart, "engine.1"), "no: 'engine.1' is not running");
+  EXPECT_EQ(request(Kind::restart, "engine"), "restarting engine.0, engine.2 -> restart 2+4");
 }
 
 TEST_F(SteeringTest, AMemberMeansItsReplica) {
   plan.roles[1].replica = plan::Replica{1, 3};
   rules = rules_of(plan);
-  EXPECT_EQ(request(Kind::restart, "engine.0.2"), "engine.0 starts again -> restart 2+3+4");
-  EXPECT_EQ(request(Kind::restart, "engine.0"), "engine.0 starts again -> restart 2+3+4");
+  EXPECT_EQ(request(Kind::restart, "engine.0.2"), "restarting engine.0 -> restart 2+3+4");
+  EXPECT_EQ(request(Kind::restart, "engine.0"), "restarting engine.0 -> restart 2+3+4");
 }
 
 TEST_F(SteeringTest, DrainsANodeThatTheRunCanDoWithout) {
-  EXPECT_EQ(request(Kind::drain, "n1"), "engine.0 stops, and n1 is left -> drain 2");
+  EXPECT_EQ(request(Kind::drain, "n1"), "draining n1: stopping engine.0 -> drain 2");
   EXPECT_EQ(request(Kind::drain, "n0"), "no: nlaunch itself runs on n0, the first node of the run");
   EXPECT_EQ(request(Kind::drain, "n3"),
-            "no: role 'router' is on n3, and the run ends with it: it has no 'tolerate'");
+            "no: role 'router' runs on n3 and has no 'tolerate': the run would end without it");
   EXPECT_EQ(request(Kind::drain, "n9"), "no: no process of the run is on 'n9': its nodes are n0, n1, n2, n3");
   state.processes[3].missing = ProcessState::Missing::given_up;
   state.processes[3].phase = Ended{};
   EXPECT_EQ(request(Kind::drain, "n1"),
-            "no: without n1 fewer processes would be left than 'tolerate' has as min");
-  EXPECT_EQ(request(Kind::drain, "n2"), "n2 is left: nothing of the run is there -> drain 3");
+            "no: without n1, fewer processes would be left than the min of 'tolerate'");
+  EXPECT_EQ(request(Kind::drain, "n2"), "n2 is drained: the run has no processes there -> drain 3");
   for (auto& host : hosts) host.clear();
-  EXPECT_EQ(request(Kind::drain, "n1"), "no: the run is on one machine: nothing of it could go elsewhere");
+  EXPECT_EQ(request(Kind::drain, "n1"),
+            "no: the run is on one machine: its processes cannot move to another node");
 }
 
 TEST_F(SteeringTest, ScalesWithinThePlan) {
-  EXPECT_EQ(request(Kind::scale, "engine", 2), "'engine' has 2 from now on: engine.2 stops -> park 4");
-  EXPECT_EQ(request(Kind::scale, "engine", 3), "'engine' has 3 already");
-  EXPECT_EQ(request(Kind::scale, "engine", 1), "no: 'engine' needs 2 at least, and 1 would be left");
-  EXPECT_EQ(request(Kind::scale, "engine", 4),
-            "no: the plan has 3 of 'engine', and room for no more: 4 could not be");
+  EXPECT_EQ(request(Kind::scale, "engine", 2), "scaling 'engine' to 2: stopping engine.2 -> park 4");
+  EXPECT_EQ(request(Kind::scale, "engine", 3), "'engine' already has 3");
+  EXPECT_EQ(request(Kind::scale, "engine", 1), "no: 'engine' needs at least 2, and 1 would be left");
+  EXPECT_EQ(request(Kind::scale, "engine", 4), "no: the plan has room for 3 of 'engine', not for 4");
   EXPECT_EQ(request(Kind::scale, "learner", 1),
-            "no: role 'learner' cannot have fewer processes: scale is for engines and services");
+            "no: role 'learner' cannot be scaled: only engines and services can");
   state.processes[3].missing = ProcessState::Missing::may_start;
   state.processes[3].parked = true;
-  EXPECT_EQ(request(Kind::scale, "engine", 3), "'engine' has 3 from now on: engine.1 starts -> unpark 3");
+  EXPECT_EQ(request(Kind::scale, "engine", 3), "scaling 'engine' to 3: starting engine.1 -> unpark 3");
   state.processes[4].missing = ProcessState::Missing::given_up;
-  EXPECT_EQ(request(Kind::scale, "engine", 3), "no: 1 of 'engine' are lost for good: it can have 2 now");
+  EXPECT_EQ(request(Kind::scale, "engine", 3),
+            "no: 1 of 'engine' are permanently lost: it can have at most 2 now");
 }
 
 TEST_F(SteeringTest, OfEnginesThatWaitForANodeFewerAreParkedFirst) {
   state.processes[2].missing = ProcessState::Missing::away;
-  EXPECT_EQ(request(Kind::scale, "engine", 2), "'engine' has 2 from now on: engine.0 stops -> park 2");
-  EXPECT_EQ(request(Kind::scale, "engine", 3), "'engine' has 3 already");
+  EXPECT_EQ(request(Kind::scale, "engine", 2), "scaling 'engine' to 2: stopping engine.0 -> park 2");
+  EXPECT_EQ(request(Kind::scale, "engine", 3), "'engine' already has 3");
   plan.roles[1].tolerate = 1;
   EXPECT_EQ(request(Kind::scale, "engine", 1),
-            "'engine' has 1 from now on: engine.0, engine.2 stop -> park 2+4");
+            "scaling 'engine' to 1: stopping engine.0, engine.2 -> park 2+4");
 }
 
 TEST_F(SteeringTest, ANodeIsLeftOnce) {
   state.processes[2].missing = ProcessState::Missing::draining;
-  EXPECT_EQ(request(Kind::drain, "n1"), "no: n1 is being left already");
+  EXPECT_EQ(request(Kind::drain, "n1"), "no: n1 is already draining");
   state.processes[2].missing = ProcessState::Missing::away;
-  EXPECT_EQ(request(Kind::drain, "n1"), "no: n1 is lost, and another node is to take its place");
+  EXPECT_EQ(request(Kind::drain, "n1"), "no: n1 is lost; another node will take its place");
 }
 
 TEST_F(SteeringTest, WhatHasYetToStartIsThere) {
   state.processes[2].phase = Waiting{};
-  EXPECT_EQ(request(Kind::drain, "n1"), "engine.0 stops, and n1 is left -> drain 2");
+  EXPECT_EQ(request(Kind::drain, "n1"), "draining n1: stopping engine.0 -> drain 2");
   rules.processes[2].tolerate.reset();
   EXPECT_EQ(request(Kind::drain, "n1"),
-            "no: role 'engine' is on n1, and the run ends with it: it has no 'tolerate'");
+            "no: role 'engine' runs on n1 and has no 'tolerate': the run would end without it");
 }
 
 TEST_F(SteeringTest, OfManyTheFirstAreNamed) {
@@ -188,10 +188,10 @@ TEST_F(SteeringTest, ARunThatEndsGrantsNothing) {
 TEST_F(SteeringTest, AnUpdateStartsTheRolesAgainThatDiffer) {
   auto after = plan;
   after.roles[1].command = {"serve", "--more"};
-  EXPECT_EQ(updated(after), "engine.0, engine.1, engine.2 start again -> restart 2+3+4");
+  EXPECT_EQ(updated(after), "restarting engine.0, engine.1, engine.2 -> restart 2+3+4");
   after.roles[0].command = {"train", "--more"};
   EXPECT_EQ(updated(after),
-            "learner.0, learner.1 start again; engine.0, engine.1, engine.2 start again -> restart 0+1 -> "
+            "restarting learner.0, learner.1; restarting engine.0, engine.1, engine.2 -> restart 0+1 -> "
             "restart 2+3+4");
   for (const ProcessIndex process : {2U, 3U, 4U})
     state.processes[process].missing = ProcessState::Missing::away;
@@ -201,13 +201,13 @@ TEST_F(SteeringTest, AnUpdateStartsTheRolesAgainThatDiffer) {
 
 TEST_F(SteeringTest, AnUpdateIsRefusedWhole) {
   auto after = plan;
-  EXPECT_EQ(updated(after), "no: the plan is the same");
+  EXPECT_EQ(updated(after), "no: the plan is unchanged");
   after.roles[1].command = {"serve", "--more"};
   after.roles[1].gpus = 4;
-  EXPECT_EQ(updated(after), "no: engine gpus cannot change while the run goes on");
+  EXPECT_EQ(updated(after), "no: engine gpus cannot change during the run");
   after.roles[1].gpus = plan.roles[1].gpus;
   after.roles[3].command = {"prepare", "--more"};
-  EXPECT_EQ(updated(after), "no: 'prepare' is a task, which ends by itself");
+  EXPECT_EQ(updated(after), "no: 'prepare' is a task, which exits on its own");
   state.phase = Ending{};
   EXPECT_EQ(updated(after), "no: the run is ending");
 }
@@ -216,7 +216,7 @@ TEST_F(SteeringTest, WhatIsAboutToStartBeginsWithTheOldPlanAndStartsAgain) {
   auto after = plan;
   after.roles[2].command = {"route", "--more"};
   state.processes[5].phase = Starting{};
-  EXPECT_EQ(updated(after), "router.0 starts again -> restart 5");
+  EXPECT_EQ(updated(after), "restarting router.0 -> restart 5");
 }
 
 }  // namespace

@@ -260,17 +260,18 @@ TEST_F(Supervised, ARunThatEndsWell) {
       << events[9];
   for (const std::size_t with_time : {9U, 6U})
     events.erase(events.begin() + static_cast<std::ptrdiff_t>(with_time));
-  EXPECT_EQ(events,
-            (Lines{
-                R"({"event":"process-started","process":"engine.0","pid":102,"restarts":0})",
-                R"({"event":"process-ready","process":"engine.0","after_ms":50})",
-                R"({"event":"process-started","process":"learner.0","pid":100,"restarts":0})",
-                R"({"event":"process-started","process":"learner.1","pid":101,"restarts":0})",
-                R"({"event":"process-ended","process":"learner.0","pid":100,"how":"exited with code 0"})",
-                R"({"event":"process-ended","process":"learner.1","pid":101,"how":"exited with code 0"})",
-                R"({"event":"process-signalled","process":"engine.0","signal":"SIGTERM"})",
-                R"({"event":"process-ended","process":"engine.0","pid":102,"how":"was ended by SIGTERM"})",
-            }));
+  EXPECT_EQ(
+      events,
+      (Lines{
+          R"({"event":"process-started","process":"engine.0","pid":102,"restarts":0})",
+          R"({"event":"process-ready","process":"engine.0","after_ms":50})",
+          R"({"event":"process-started","process":"learner.0","pid":100,"restarts":0})",
+          R"({"event":"process-started","process":"learner.1","pid":101,"restarts":0})",
+          R"({"event":"process-ended","process":"learner.0","pid":100,"how":"exited with code 0"})",
+          R"({"event":"process-ended","process":"learner.1","pid":101,"how":"exited with code 0"})",
+          R"({"event":"process-signalled","process":"engine.0","signal":"SIGTERM"})",
+          R"({"event":"process-ended","process":"engine.0","pid":102,"how":"was terminated by SIGTERM"})",
+      }));
 }
 
 TEST_F(Supervised, TheProcessThatFailsFirstDecidesAndTheNextIsNamed) {
@@ -288,7 +289,8 @@ TEST_F(Supervised, TheProcessThatFailsFirstDecidesAndTheNextIsNamed) {
   EXPECT_FALSE(outcome.processes[1].stopped);
   EXPECT_EQ(backend.performed.back(), "finish 1");
   ASSERT_EQ(said().size(), 2U);
-  EXPECT_TRUE(fits(said()[1], "learner.1 was ended by SIGSEGV after .*; stopping the others")) << said()[1];
+  EXPECT_TRUE(fits(said()[1], "learner.1 was terminated by SIGSEGV after .*; stopping the others"))
+      << said()[1];
 }
 
 TEST_F(Supervised, TheNextOneIsTheFirstOfThoseThatEndedOnTheirOwnAfterwards) {
@@ -379,8 +381,8 @@ TEST_F(Supervised, ARestartIsRecordedAndItsProcessIsANewOne) {
             Lines{R"({"event":"process-restart","process":"engine.0","in_ms":10})"});
   EXPECT_EQ(recorded_as("process-started").back(),
             R"({"event":"process-started","process":"engine.0","pid":400,"restarts":1})");
-  EXPECT_EQ(said(), (Lines{"engine: 1 of 1 ready after 4.0s",
-                           "engine.0 exited with code 1; it starts again in 10ms"}));
+  EXPECT_EQ(said(),
+            (Lines{"engine: 1 of 1 ready after 4.0s", "engine.0 exited with code 1; it restarts in 10ms"}));
   EXPECT_EQ(outcome.processes[0].restarts, 0U);
 }
 
@@ -485,9 +487,9 @@ TEST_F(Supervised, OnesThatOutliveTheirGraceAreKilledAndNamed) {
   backend.kill = [this](ProcessIndex p) { tell(3s, process_event::Ended{p, sys::WaitStatus(SIGKILL)}); };
   run([this] { end(0, 3); });
   EXPECT_EQ(recorded_as("process-killed"),
-            (Lines{R"({"event":"process-killed","process":"learner.1","why":"its grace was over"})",
-                   R"({"event":"process-killed","process":"engine.0","why":"its grace was over"})"}));
-  EXPECT_EQ(said().back(), "killed when the grace was over: learner.1 and 1 more");
+            (Lines{R"({"event":"process-killed","process":"learner.1","why":"its grace period expired"})",
+                   R"({"event":"process-killed","process":"engine.0","why":"its grace period expired"})"}));
+  EXPECT_EQ(said().back(), "killed after the grace period: learner.1 and 1 more");
 }
 
 TEST_F(Supervised, WhoDoesNotEndIsNamedAndWhatKillsIt) {
@@ -495,7 +497,7 @@ TEST_F(Supervised, WhoDoesNotEndIsNamedAndWhatKillsIt) {
   backend.signal = [](ProcessIndex, int) {};
   backend.kill = [this](ProcessIndex p) { tell(3s, process_event::Ended{p, sys::WaitStatus(SIGKILL)}); };
   run([this] { end(0, 3); });
-  EXPECT_EQ(said()[2], "waiting for learner.1, up to 2s500ms; Ctrl-C twice kills");
+  EXPECT_EQ(said()[2], "waiting up to 2s500ms for learner.1; press Ctrl-C twice to kill");
 }
 
 TEST_F(Supervised, SoonIsWithinTenSecondsOfTheStart) {
@@ -530,7 +532,7 @@ TEST_F(Supervised, OneThatCannotBeKilledCountsAsEnded) {
             Lines{R"json({"event":"leftovers-killed","killed":["sh (pid 8)"]})json"});
   EXPECT_EQ(outcome.survivors, backend.end.survivors);
   EXPECT_EQ(outcome.left_behind, backend.end.left_behind);
-  EXPECT_EQ(said().back(), "killed when the grace was over: learner.1");
+  EXPECT_EQ(said().back(), "killed after the grace period: learner.1");
 }
 
 TEST_F(Supervised, WhatAProcessLeftIsItsOwn) {
@@ -706,11 +708,11 @@ TEST_F(Supervised, EvidenceIsCollectedOnRequestAndThoseThatAreAwaitedAreNamed) {
   EXPECT_FALSE(fs::exists(folder / "attempt-0" / "evidence-wanted"));
   const auto lines = said();
   ASSERT_EQ(lines.size(), 6U);
-  EXPECT_EQ(lines[1], "evidence of all processes is wanted; collecting it");
+  EXPECT_EQ(lines[1], "evidence was requested; collecting it from all processes");
   EXPECT_EQ(lines[2], "learner.1 sleeps");
   EXPECT_EQ(lines[3], "evidence: " + evidence);
   EXPECT_TRUE(lines[4].starts_with("stopped by SIGINT after 2.")) << lines[4];
-  EXPECT_EQ(lines[5], "waiting for learner.0 and 2 more, up to 1m30s; Ctrl-C again kills");
+  EXPECT_EQ(lines[5], "waiting up to 1m30s for learner.0 and 2 more; press Ctrl-C again to kill");
 }
 
 // --- checkpoints ---
@@ -753,14 +755,14 @@ TEST_F(Saving, WhoStopsARunWaitsForTheCheckpointThatIsBeingWritten) {
   EXPECT_EQ(outcome.last_step, 23U);
   EXPECT_EQ(saved_sentence(outcome, plan),
             fmt::format("the newest complete checkpoint is {} (step 20); the 3 steps after "
-                        "it are in none",
+                        "it are not saved",
                         outcome.checkpoint->path));
   EXPECT_EQ(recorded_as("checkpoint-awaited"), Lines{R"({"event":"checkpoint-awaited","folder":"step_20"})"});
   const auto all = said();
   EXPECT_EQ(std::ranges::count(
                 all,
-                "waiting for the checkpoint step_20, which is being written, up to 1m; Ctrl-C again does "
-                "not wait"),
+                "waiting up to 1m for checkpoint step_20, which is being written; press Ctrl-C again "
+                "to skip the wait"),
             1);
 }
 
@@ -777,7 +779,7 @@ TEST_F(Saving, WhoAsksAgainDoesNotWait) {
     });
     EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s);
     EXPECT_EQ(std::get<StoppedBySignal>(outcome.cause).signal, again);
-    EXPECT_EQ(saved_sentence(outcome, plan), "no complete checkpoint is there");
+    EXPECT_EQ(saved_sentence(outcome, plan), "no complete checkpoint was found");
     fs::remove_all(folder / "ckpt");
   }
 }
@@ -790,7 +792,7 @@ TEST_F(Saving, ItWaitsForSoLongAndNoLonger) {
   });
   EXPECT_EQ(std::get<StoppedBySignal>(outcome.cause).signal, SIGINT);
   const auto all = said();
-  EXPECT_EQ(std::ranges::count(all, "the checkpoint step_20 is not complete after 600ms"), 1);
+  EXPECT_EQ(std::ranges::count(all, "checkpoint step_20 is still incomplete after 600ms"), 1);
 }
 
 TEST_F(Saving, NobodyWaitsForWhatDoesNotStopTheRunOrKillsIt) {
@@ -816,7 +818,7 @@ TEST_F(Saving, WithoutAFolderItKnowsWhatTheOutputNames) {
   EXPECT_EQ(recorded_as("checkpoint"),
             Lines{R"({"event":"checkpoint","process":"learner.0","path":"/a/7","step":7})"});
   EXPECT_EQ(saved_sentence(outcome, plan),
-            "the newest complete checkpoint is /a/7 (step 7); the step after it is in none");
+            "the newest complete checkpoint is /a/7 (step 7); the step after it is not saved");
   EXPECT_EQ(to_json(outcome)["checkpoint"], (Json{{"path", "/a/7"}, {"step", 7}, {"last_step", 8}}));
 }
 

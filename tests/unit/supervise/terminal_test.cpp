@@ -232,7 +232,7 @@ TEST_F(Slow, WhatDoesNotFitIsSkippedAndSaidAtItsPlace) {
   EXPECT_EQ(terminal->skipped().bytes, 19U);
   EXPECT_FALSE(terminal->flush(1ms)) << "nobody reads";
   const std::string notice =
-      "nlaunch: 3 lines (19B) skipped here, the terminal was too slow; the log files have them\n";
+      "nlaunch: 3 lines (19B) skipped: the terminal was too slow; the log files have them\n";
   const auto all = block + second + third + notice;
   EXPECT_EQ(read(all.size()), all);
   EXPECT_TRUE(terminal->flush(5s));
@@ -246,7 +246,7 @@ TEST_F(Slow, OneThatNeverFitsIsSaidBeforeTheNext) {
   terminal->write(std::string(8192, 'x') + "\n", 1);
   terminal->write("next\n", 1);
   const std::string text = "nlaunch: 1 line (" + format_size(8193) +
-                           ") skipped here, the terminal was too slow; the log files have them\nnext\n";
+                           ") skipped: the terminal was too slow; the log files have them\nnext\n";
   EXPECT_EQ(read(text.size()), text);
 }
 

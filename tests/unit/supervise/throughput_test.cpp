@@ -45,13 +45,13 @@ TEST_F(Throughput, ACounterThatStandsStillWhileItIsBusyIsToldOf) {
   EXPECT_EQ(look(5, 2), "");
   EXPECT_EQ(look(5, 2), "");
   EXPECT_EQ(look(5, 2), "");
-  EXPECT_EQ(look(5, 2), "tokens stays at 5 for 30s, while running is 2");
+  EXPECT_EQ(look(5, 2), "tokens has been stuck at 5 for 30s while running is 2");
 }
 
 TEST_F(Throughput, OneThatIsNotBusyMayStandStill) {
   for (int i = 0; i < 9; ++i) EXPECT_EQ(look(5, 0), "");
   for (int i = 0; i < 3; ++i) EXPECT_EQ(look(5, 1), "") << "its time begins when it is busy";
-  EXPECT_EQ(look(5, 1), "tokens stays at 5 for 30s, while running is 1");
+  EXPECT_EQ(look(5, 1), "tokens has been stuck at 5 for 30s while running is 1");
 }
 
 TEST_F(Throughput, EachTokenBeginsItsTimeAnew) {

@@ -97,10 +97,10 @@ TEST(Unpacked, GivesWhatStandsBeforeABreakAndSaysSo) {
     const auto cut = unpack(packed.substr(0, packed.size() * 3 / 4), 4096);
     EXPECT_FALSE(cut.text.empty());
     EXPECT_TRUE(text.starts_with(cut.text));
-    EXPECT_EQ(cut.remark, std::string("truncated ") + format + ": what stands before was read");
+    EXPECT_EQ(cut.remark, std::string("truncated ") + format + ": the part before that was read");
     auto bad = packed;
     std::fill_n(bad.begin() + static_cast<std::ptrdiff_t>(bad.size() / 2), 64, '\xee');
-    EXPECT_EQ(unpack(bad, 4096).remark, std::string("broken ") + format + ": what stands before was read");
+    EXPECT_EQ(unpack(bad, 4096).remark, std::string("broken ") + format + ": the part before that was read");
   }
 }
 
@@ -110,7 +110,7 @@ TEST(FdSource, StopsReadingAPipeThatDoesNotEnd) {
   ASSERT_TRUE(write_all(pipe->write.get(), "text"));
   const auto source = fd_source(std::move(pipe->read), {.longest = std::chrono::milliseconds(50)});
   EXPECT_EQ(whole(*source), "text");
-  EXPECT_EQ(source->remark(), "no end within 0 s");
+  EXPECT_EQ(source->remark(), "no end of input within 0 s");
 }
 
 TEST(FdSource, StopsWhenAPersonHasHadEnough) {

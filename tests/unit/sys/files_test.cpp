@@ -35,7 +35,7 @@ TEST_F(Files, ReadsRegularFilesAloneAndOnlyUpToTheLimit) {
     return read ? *read : read.error().first_message();
   };
   EXPECT_EQ(message(folder_ / "file", 3),
-            "'" + (folder_ / "file").string() + "' has 7 bytes, more than the 3 that are read");
+            "'" + (folder_ / "file").string() + "' has 7 bytes, more than the limit of 3");
   EXPECT_EQ(message(folder_, 3), "'" + folder_.string() + "' is a directory, not a file");
   ASSERT_EQ(::mkfifo((folder_ / "fifo").c_str(), 0600), 0);
   EXPECT_EQ(message(folder_ / "fifo", 3), "'" + (folder_ / "fifo").string() + "' is a FIFO, not a file");
@@ -51,7 +51,7 @@ TEST_F(Files, FollowsNoLinkWhereTheseAreRefused) {
   const auto refused = read_regular_file(folder_ / "link", 100, Links::refused);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().first_message(),
-            "'" + (folder_ / "link").string() + "' is a link, which is not followed");
+            "'" + (folder_ / "link").string() + "' is a symbolic link, which is not followed");
   EXPECT_TRUE(is_folder_itself(folder_));
   EXPECT_FALSE(is_folder_itself(folder_ / "linked"));
   EXPECT_FALSE(is_folder_itself(folder_ / "file"));
@@ -113,7 +113,7 @@ TEST_F(Files, APrivateFolderIsOnesOwnAndNoLink) {
   const auto link = make_private_folder(folder_ / "link");
   ASSERT_FALSE(link);
   EXPECT_EQ(link.error().first_message(),
-            "'" + (folder_ / "link").string() + "' is there already, and is no folder of this user");
+            "'" + (folder_ / "link").string() + "' already exists and is not a directory of this user");
 }
 
 TEST(WriteFileAtomically, SeveralWritersOfOneFileAreNotInEachOthersWay) {

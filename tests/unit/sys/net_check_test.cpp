@@ -33,7 +33,7 @@ TEST(ParseHttpUrl, TakesHostPortAndPath) {
 
 TEST(ParseHttpUrl, SaysWhatIsWrong) {
   EXPECT_EQ(parse_http_url("https://n1").error(),
-            "'https://n1' does not begin with http:// (https is not supported)");
+            "'https://n1' does not start with http:// (https is not supported)");
   for (const auto* wrong : {"http://n1:x/", "http://n1:65536", "http:///health"}) {
     EXPECT_EQ(parse_http_url(wrong).error(),
               "'" + std::string(wrong) + "' is not http://HOST[:PORT][/PATH] with a port from 1 to 65535");

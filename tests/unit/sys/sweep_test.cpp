@@ -81,9 +81,9 @@ TEST(Spawn, AFailedExecLeavesNothingAndSaysWhy) {
   request.argv = {script};
   const auto pid = spawn(request);
   ASSERT_FALSE(pid.has_value());
-  EXPECT_EQ(
-      pid.error().first_message(),
-      "cannot start " + script + ": its first line asks for '/no/such/interpreter', which does not exist");
+  EXPECT_EQ(pid.error().first_message(),
+            "cannot start " + script +
+                ": its first line names the interpreter '/no/such/interpreter', which does not exist");
   EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);
   ::unlink(script.c_str());
 }

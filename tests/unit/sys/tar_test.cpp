@@ -73,9 +73,9 @@ TEST_F(Tar, GivesTheFilesOfEveryFormat) {
 
 TEST_F(Tar, SaysWhereAnArchiveIsCutOrBroken) {
   auto bytes = archive("gnu");
-  EXPECT_EQ(seen_in(bytes.substr(0, 1100), true).wrong, "truncated archive: what stands before was read");
+  EXPECT_EQ(seen_in(bytes.substr(0, 1100), true).wrong, "truncated archive: the part before that was read");
   bytes[1600] = '\xee';
-  EXPECT_EQ(seen_in(bytes, true).wrong, "broken archive: what stands before was read");
+  EXPECT_EQ(seen_in(bytes, true).wrong, "broken archive: the part before that was read");
 }
 
 TEST(TarHeader, IsToldFromAnyOtherText) {

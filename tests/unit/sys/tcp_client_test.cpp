@@ -79,7 +79,7 @@ TEST(TcpClient, TakesNoMoreThanItWants) {
   const Server server(std::string(1000, 'x'), true);
   auto client = TcpClient::connect(server.address(), TcpClient::Clock::now() + 5s);
   ASSERT_TRUE(client) << why(client);
-  EXPECT_EQ(why(client->read_rest(10)), server.address() + " sends more than 10 bytes");
+  EXPECT_EQ(why(client->read_rest(10)), server.address() + " sent more than 10 bytes");
 }
 
 }  // namespace

@@ -56,8 +56,8 @@ TEST(SlowInMost, TakesThreeOfTheLastFourAttempts) {
   EXPECT_FALSE(slow_in_most({a, a}));
   EXPECT_EQ(
       slow_in_most({a, a, SlowestNode{"n1", 2.345, 1.5}})->reason,
-      "its steps were the slowest in 3 of the last 3 attempts: 2.35 s against 1.50 s on the others in the "
-      "newest");
+      "its steps were the slowest in 3 of the last 3 attempts: 2.35 s against 1.50 s on the other nodes in "
+      "the newest");
   EXPECT_EQ(slow_in_most({a, b, a, a})->host, "n1");
   EXPECT_FALSE(slow_in_most({a, a, b, b}));
   EXPECT_FALSE(slow_in_most({a, a, a, b, b})) << "the first is too long ago";

@@ -146,7 +146,7 @@ TEST(Watcher, WhoReportsNothingWhereTheOthersDoIsNamed) {
     const auto at = std::chrono::seconds(20 * step);
     run.watcher.progress(0, at, step, std::nullopt);
     run.watcher.progress(1, at, step, std::nullopt);
-    EXPECT_EQ(run.look(at), step == 6 ? Said{"learner.2 has reported no step, the others have"} : Said{})
+    EXPECT_EQ(run.look(at), step == 6 ? Said{"learner.2 has reported no steps, but the others have"} : Said{})
         << step;
   }
 }
@@ -163,7 +163,7 @@ TEST(Watcher, WhereRankZeroAloneReportsNobodyIsMissed) {
 TEST(Watcher, SlowStepsAreASentence) {
   Course run;
   for (std::uint64_t step = 1; step <= 20; ++step) run.step(step, std::chrono::seconds(40 * step));
-  EXPECT_EQ(run.look(800s + 300s), Said{"step 21 goes on for 300 s: the median is 40 s"});
+  EXPECT_EQ(run.look(800s + 300s), Said{"step 21 has been running for 300 s: the median is 40 s"});
 }
 
 TEST(Watcher, SumsUp) {
@@ -258,7 +258,7 @@ TEST(Watcher, MostHaveToReportSteps) {
   watcher.progress(2, 401s, 20, std::nullopt);
   const auto said = watcher.look(401s);
   ASSERT_EQ(said.size(), 1U);
-  EXPECT_EQ(text_of(said[0], kNames), "engine.0 has reported no step, the others have");
+  EXPECT_EQ(text_of(said[0], kNames), "engine.0 has reported no steps, but the others have");
 }
 
 TEST(Watcher, OneStepBehindIsNoLag) {
@@ -303,9 +303,9 @@ TEST(Watcher, ARestartForgetsWhatWasToldOfIt) {
 
 TEST(Watcher, SecondsHaveADecimalBelowTen) {
   const auto text = [](double seconds) { return text_of(SlowStep{7, seconds, 1.25, true}, kNames); };
-  EXPECT_EQ(text(9.94), "steps have become slow: 9.9 s up to step 7, 1.2 s before");
-  EXPECT_EQ(text(10), "steps have become slow: 10 s up to step 7, 1.2 s before");
-  EXPECT_EQ(text(10.4), "steps have become slow: 10 s up to step 7, 1.2 s before");
+  EXPECT_EQ(text(9.94), "steps have slowed down: 9.9 s up to step 7, 1.2 s before");
+  EXPECT_EQ(text(10), "steps have slowed down: 10 s up to step 7, 1.2 s before");
+  EXPECT_EQ(text(10.4), "steps have slowed down: 10 s up to step 7, 1.2 s before");
 }
 
 TEST(Watcher, AtMostSixteenTotalsAreToldApart) {

@@ -4,7 +4,7 @@
 
 #include "unit/evidence/ranks.h"
 
-// Ranks that talk over sockets of their own: who waits for what another one has to send.
+// Ranks that talk over sockets of their own: who waits for data from another one.
 namespace nlaunch::evidence {
 namespace {
 
@@ -32,8 +32,8 @@ TEST(Connections, WhoIsWaitedForAndDoesSomethingElseIsTheCulprit) {
   ASSERT_EQ(analysis.accused.size(), 1U);
   EXPECT_EQ(analysis.accused[0].member, 0U);
   EXPECT_EQ(analysis.accused[0].why, "sleeps in load (train.py:5), outside of any collective");
-  EXPECT_EQ(analysis.says, (std::vector<std::string>{"learner.1 waits for what learner.0 has to send",
-                                                     "learner.2 waits for what learner.0 has to send"}));
+  EXPECT_EQ(analysis.says, (std::vector<std::string>{"learner.1 waits for data from learner.0",
+                                                     "learner.2 waits for data from learner.0"}));
 }
 
 TEST(Connections, WhoMayWaitForItsGpuIsNotBlamedForSure) {

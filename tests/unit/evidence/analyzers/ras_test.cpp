@@ -28,8 +28,7 @@ TEST(RasAnalyzer, OneOfTwoIsNoMajority) {
   EXPECT_FALSE(verdict.sure);
   EXPECT_EQ(verdict.sentence,
             "unsure: learner.1 (rank 1) on node0 may be the culprit: it has launched 63 AllReduce, and "
-            "learner.0 64 "
-            "(communicator 0xd1f2): none of the two is a majority");
+            "learner.0 64 (communicator 0xd1f2): neither is a majority");
 }
 
 TEST(RasAnalyzer, WhoDoesNotAnswerIsTheCulprit) {
@@ -68,7 +67,7 @@ TEST(RasAnalyzer, SaysHowARankIsMissing) {
     void (*change)(RasRank&);
     const char* says;
   };
-  for (const auto& [change, says] : {Case{[](RasRank& rank) { rank.dead = true; }, "is taken for dead"},
+  for (const auto& [change, says] : {Case{[](RasRank& rank) { rank.dead = true; }, "is considered dead"},
                                      Case{[](RasRank& rank) { rank.silent = true; }, "does not answer"},
                                      Case{[](RasRank& rank) { rank.status = "NOCOMM"; }, "has left"},
                                      Case{[](RasRank& rank) { rank.status = "ABORT"; }, "has left"}}) {
@@ -93,8 +92,8 @@ TEST(RasAnalyzer, ProcessesThatAreMissingAreToldApart) {
   evidence.ras[0].processes = {dead, silent};
   const auto analysis = of_ras(evidence);
   EXPECT_EQ(ranks_of(analysis, evidence), Ranks{1});
-  EXPECT_EQ(analysis.accused[0].why, "is taken for dead by NCCL");
-  EXPECT_EQ(analysis.says, (std::vector<std::string>{"process 101 on 10.0.0.1 is taken for dead by NCCL",
+  EXPECT_EQ(analysis.accused[0].why, "is considered dead by NCCL");
+  EXPECT_EQ(analysis.says, (std::vector<std::string>{"process 101 on 10.0.0.1 is considered dead by NCCL",
                                                      "process 99 on 10.0.0.1 does not answer NCCL"}));
 }
 

@@ -59,14 +59,14 @@ TEST(Servers, TheOnlyClientOfIdleEnginesIsNamedThoughNothingShowsItsStack) {
   auto evidence = of({engine(idle()), learner({}, "futex_do_wait")});
   connect(evidence.members[1], evidence.members[0]);
   EXPECT_EQ(judge(evidence).sentence,
-            "unsure: learner.0 (rank 0) on node0 may be the culprit: it waits (futex_do_wait) and asks for "
+            "unsure: learner.0 (rank 0) on node0 may be the culprit: it waits (futex_do_wait) and requests "
             "nothing, while engine.0 has nothing to do");
   // It may wait for an answer, or for the other one.
   evidence.members[1].wait_channel = "wait_woken";
-  EXPECT_EQ(judge(evidence).sentence, "unsure: nothing tells who is to blame");
+  EXPECT_EQ(judge(evidence).sentence, "unsure: nothing shows which process is to blame");
   EXPECT_EQ(
       judge(of({engine(idle()), learner({}, "futex_do_wait"), learner({}, "futex_do_wait", 1)})).sentence,
-      "unsure: nothing tells who is to blame");
+      "unsure: nothing shows which process is to blame");
 }
 
 TEST(Servers, AnEngineThatIsPausedIsTheCulprit) {
@@ -77,7 +77,7 @@ TEST(Servers, AnEngineThatIsPausedIsTheCulprit) {
   connect(evidence.members[1], evidence.members[0]);
   const auto verdict = judge(evidence);
   EXPECT_EQ(verdict.sentence,
-            "engine.0 on node0 is the culprit: it is paused (GET /is_paused), and nobody has resumed it");
+            "engine.0 on node0 is the culprit: it is paused (GET /is_paused), and nothing has resumed it");
   EXPECT_EQ(to_json(verdict, evidence)["culprits"][0]["doing"], "paused");
 }
 
@@ -88,7 +88,7 @@ TEST(Servers, APausedEngineThatWaitsForTheWeightsIsNoCulprit) {
   const auto broadcast =
       Stack{{"PyNcclCommunicator.broadcast", "vllm/distributed/device_communicators/pynccl.py", 9}};
   EXPECT_EQ(judge(of({engine(server, broadcast), learner(kBroadcast, "")})).sentence,
-            "unsure: nothing tells who is to blame; learner.0 waits for it");
+            "unsure: nothing shows which process is to blame; learner.0 waits for it");
 }
 
 // A learner pauses the engine, sends weights and resumes it.
@@ -107,11 +107,11 @@ TEST(Servers, AnEngineWithRequestsThatGeneratesNothingIsTheCulprit) {
   auto evidence = of({engine(server), learner(kRequest)});
   connect(evidence.members[1], evidence.members[0]);
   EXPECT_EQ(judge(evidence).sentence,
-            "engine.0 on node0 is the culprit: it has 4 requests under way and generates nothing");
+            "engine.0 on node0 is the culprit: it has 4 requests in flight and generates nothing");
   evidence.members[0].server->counts_at_once = false;
   EXPECT_EQ(
       judge(evidence).sentence,
-      "unsure: engine.0 on node0 may be the culprit: it has 4 requests under way and generates nothing");
+      "unsure: engine.0 on node0 may be the culprit: it has 4 requests in flight and generates nothing");
 }
 
 // It waits for the weights, whatever requests it has.
@@ -134,10 +134,9 @@ TEST(Servers, AServerThatIsNotWellIsACandidate) {
             "in time");
   server.health.clear();
   server.core_silent = true;
-  EXPECT_EQ(
-      judge(of({engine(server), learner(kReward)})).sentence,
-      "unsure: engine.0 on node0 may be the culprit: it answers on its health path, but not GET /is_paused: "
-      "what generates behind it does not answer");
+  EXPECT_EQ(judge(of({engine(server), learner(kReward)})).sentence,
+            "unsure: engine.0 on node0 may be the culprit: it answers on its health path, but not GET "
+            "/is_paused: the engine behind it does not answer");
 }
 
 TEST(Servers, WhoLeavesTheEnginesIdleIsTheCulprit) {
@@ -183,7 +182,7 @@ TEST(Servers, WhereNothingTellsWhatOneDoesNobodyIsTheCulpritForSure) {
 TEST(Servers, WhoWaitsForAThreadOfItsOwnIsNotAccused) {
   const auto verdict =
       judge(of({engine(idle()), learner({{"Condition.wait", "threading.py", 320}, {"train", "l.py", 3}})}));
-  EXPECT_EQ(verdict.sentence, "unsure: nothing tells who is to blame");
+  EXPECT_EQ(verdict.sentence, "unsure: nothing shows which process is to blame");
 }
 
 TEST(Roles, WhoHasNotEnteredTheCollectiveOfTheOtherRoleIsTheCulprit) {
@@ -210,19 +209,21 @@ TEST(Roles, RanksThatMayWaitForEachOtherDoNotProveIt) {
 
 TEST(Roles, AServerThatWaitsForRequestsIsNotAccused) {
   EXPECT_EQ(judge(of({engine(idle()), learner(kBroadcast, "")})).sentence,
-            "unsure: nothing tells who is to blame; learner.0 waits for it");
+            "unsure: nothing shows which process is to blame; learner.0 waits for it");
 }
 
 TEST(Verdict, WhoShutsDownIsNoHang) {
   const auto ending = learner({{"_shutdown", "threading.py", 1624}}, "futex_do_wait");
-  EXPECT_EQ(judge(of({engine(idle()), ending})).sentence,
-            "unsure: learner.0 (rank 0) on node0 may be the culprit: it is ending: its Python shuts down");
+  EXPECT_EQ(
+      judge(of({engine(idle()), ending})).sentence,
+      "unsure: learner.0 (rank 0) on node0 may be the culprit: it is exiting: its Python is shutting down");
   auto done = learner({}, "");
   done.state = 'D';
   done.last_step = "1000/1000";
-  EXPECT_EQ(judge(of({engine(idle()), done})).sentence,
-            "unsure: learner.0 (rank 0) on node0 may be the culprit: it is ending: its last step, 1000/1000, "
-            "is done");
+  EXPECT_EQ(
+      judge(of({engine(idle()), done})).sentence,
+      "unsure: learner.0 (rank 0) on node0 may be the culprit: it is exiting: its last step, 1000/1000, "
+      "is done");
 }
 
 TEST(Verdict, DuringTheEndOnlyWhoCannotEndIsNamed) {
@@ -235,7 +236,7 @@ TEST(Verdict, DuringTheEndOnlyWhoCannotEndIsNamed) {
   evidence.members[0].python.clear();
   EXPECT_EQ(
       judge(evidence).sentence,
-      "the run is ending: learner.0 exited with code 1 after 12.4s; engine.0 on node0 cannot end: it is in "
+      "the run is ending: learner.0 exited with code 1 after 12.4s; engine.0 on node0 cannot exit: it is in "
       "uninterruptible sleep (state D)");
 }
 

@@ -47,33 +47,31 @@ TEST(Pickle, RecallsWhatItHasMemorised) {
 
 TEST(Pickle, RefusesWhatWouldExecute) {
   EXPECT_EQ(read("cos\nsystem\n(Vls\ntR."sv),
-            "a pickle that is not read: opcode GLOBAL (0x63), which plain data does not need");
+            "pickle rejected: opcode GLOBAL (0x63), which plain data does not need");
   EXPECT_EQ(read("\x80\x04\x8c\x02os\x8c\x06system\x93."sv),
-            "a pickle that is not read: opcode STACK_GLOBAL (0x93), which plain data does not need");
-  EXPECT_EQ(read("\x80\x04}}b."sv),
-            "a pickle that is not read: opcode BUILD (0x62), which plain data does not need");
-  EXPECT_EQ(read("\x80\x04(]o."sv),
-            "a pickle that is not read: opcode OBJ (0x6f), which plain data does not need");
+            "pickle rejected: opcode STACK_GLOBAL (0x93), which plain data does not need");
+  EXPECT_EQ(read("\x80\x04}}b."sv), "pickle rejected: opcode BUILD (0x62), which plain data does not need");
+  EXPECT_EQ(read("\x80\x04(]o."sv), "pickle rejected: opcode OBJ (0x6f), which plain data does not need");
 }
 
 TEST(Pickle, RefusesWhatIsBroken) {
-  EXPECT_EQ(read(""), "a pickle that is not read: it ends too early");
-  EXPECT_EQ(read("\x80\x02."sv), "a pickle that is not read: it does not leave one value");
-  EXPECT_EQ(read("X\xff\xff\xff\xff."sv), "a pickle that is not read: it ends too early");
-  EXPECT_EQ(read("a."sv), "a pickle that is not read: it takes a value where there is none");
+  EXPECT_EQ(read(""), "pickle rejected: it is truncated");
+  EXPECT_EQ(read("\x80\x02."sv), "pickle rejected: it does not leave exactly one value");
+  EXPECT_EQ(read("X\xff\xff\xff\xff."sv), "pickle rejected: it is truncated");
+  EXPECT_EQ(read("a."sv), "pickle rejected: it pops a value where there is none");
   EXPECT_EQ(read("K\x01K\x02"
                  "a."sv),
-            "a pickle that is not read: it appends to what is no list");
-  EXPECT_EQ(read("h\x01."sv), "a pickle that is not read: it recalls what it has not memorised");
-  EXPECT_EQ(read("}]K\x01s."sv), "a pickle that is not read: a key that is neither a text nor a number");
-  EXPECT_EQ(read("(."sv), "a pickle that is not read: a mark as a value");
+            "pickle rejected: it appends to something that is not a list");
+  EXPECT_EQ(read("h\x01."sv), "pickle rejected: it recalls a value that it has not memoized");
+  EXPECT_EQ(read("}]K\x01s."sv), "pickle rejected: a key that is neither text nor a number");
+  EXPECT_EQ(read("(."sv), "pickle rejected: a mark as a value");
 }
 
 TEST(Pickle, RefusesWhatAFewBytesMakeLarge) {
   // A list that is its own item.
   EXPECT_EQ(read("]q\x01h\x01"
                  "a."sv),
-            "a pickle that is not read: a value that is deeper than 100");
+            "pickle rejected: a value nested deeper than 100");
   // Each list holds the one before ten times.
   std::string text(
       "]q\0"
@@ -85,7 +83,7 @@ TEST(Pickle, RefusesWhatAFewBytesMakeLarge) {
     text += std::string("lq") + static_cast<char>(level) + "0";
   }
   text += "h\x09.";
-  EXPECT_EQ(read(text), "a pickle that is not read: a value of more than 2 million parts");
+  EXPECT_EQ(read(text), "pickle rejected: a value of more than 2 million parts");
 }
 
 std::size_t most_memory() {
@@ -109,7 +107,7 @@ TEST(Pickle, ABombOfAFewHundredBytesTakesBoundedMemory) {
   text += "h\x09.";
   ASSERT_LT(text.size(), 500U);
   const auto before = most_memory();
-  EXPECT_EQ(read(text), "a pickle that is not read: a value of more than 2 million parts");
+  EXPECT_EQ(read(text), "pickle rejected: a value of more than 2 million parts");
   EXPECT_LT(most_memory() - before, std::size_t{400} << 20U);
 }
 
@@ -120,12 +118,12 @@ TEST(Pickle, TextsThatAreRecalledTakeTheirRoomEachTime) {
   text += std::string(kSize, 'x') + "q\x01";
   for (int i = 0; i < 63; ++i) text += "h\x01";
   EXPECT_EQ(read(text + "0l.").substr(0, 4), "[\"xx");
-  EXPECT_EQ(read(text + "h\x01l."), "a pickle that is not read: a value of more than 64 MiB of texts");
+  EXPECT_EQ(read(text + "h\x01l."), "pickle rejected: a value with more than 64 MiB of text");
 }
 
 TEST(Pickle, ManySmallValuesAreRefused) {
   EXPECT_EQ(read("(" + std::string(2'000'001, 'N') + "l."),
-            "a pickle that is not read: a value of more than 2 million parts");
+            "pickle rejected: a value of more than 2 million parts");
 }
 
 TEST(Pickle, LeavesOutWhatIsNotAskedFor) {

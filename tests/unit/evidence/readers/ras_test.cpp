@@ -182,13 +182,12 @@ TEST(Ras, PassesOverNumbersThatAreTooLarge) {
 
 TEST(Ras, SaysWhatIsNone) {
   EXPECT_EQ(read_ras("HTTP/1.1 400 Bad Request\n").error().first_message(),
-            "NCCL's RAS answered with something else");
+            "unexpected answer from NCCL's RAS");
   EXPECT_EQ(read_ras("{\"communicators\": [").error().first_message(),
-            "NCCL's RAS answered with JSON that is none");
-  EXPECT_EQ(
-      read_ras("{\"communicators\": [{\"size\": \"many\"}]}").error().first_message(),
-      "NCCL's RAS answered with something else: [json.exception.type_error.302] type must be number, but is "
-      "string");
+            "NCCL's RAS answered with invalid JSON");
+  EXPECT_EQ(read_ras("{\"communicators\": [{\"size\": \"many\"}]}").error().first_message(),
+            "unexpected answer from NCCL's RAS: [json.exception.type_error.302] type must be number, but is "
+            "string");
 }
 
 }  // namespace

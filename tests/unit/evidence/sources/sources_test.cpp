@@ -279,7 +279,7 @@ TEST_F(SourceOf, AnEnvironmentThatCannotBeReadIsMissing) {
   const auto found = collect("environment");
   EXPECT_TRUE(found.got.empty());
   ASSERT_EQ(found.missing.size(), 1U);
-  EXPECT_EQ(found.missing[0].why, "another user's process, or one that has ended");
+  EXPECT_EQ(found.missing[0].why, "another user's process, or one that has exited");
   tree_.clear();
   EXPECT_TRUE(collect("environment").missing.empty()) << "of a process that is not there nobody expects one";
 }
@@ -344,7 +344,7 @@ TEST_F(SourceOf, RasOfNobodyIsMissing) {
   const auto found = collect("NCCL RAS");
   ASSERT_EQ(found.missing.size(), 1U);
   EXPECT_EQ(found.missing[0].why,
-            fmt::format("{} is not NCCL's: it says '220 mail.example.org\\x1b[0m'", subject_.ras));
+            fmt::format("{} is not NCCL's: it answers '220 mail.example.org\\x1b[0m'", subject_.ras));
 }
 
 // --- PyTorch's flight recorder ---
@@ -379,7 +379,7 @@ TEST_F(SourceOf, AFlightRecorderThatDoesNotAnswerIsMissing) {
   auto found = collect("flight recorder");
   ASSERT_EQ(found.missing.size(), 1U);
   EXPECT_EQ(found.missing[0].what, "flight recorder of rank 4");
-  EXPECT_EQ(found.missing[0].why, fmt::format("nobody reads {}4.pipe", subject_.recorder_pipe));
+  EXPECT_EQ(found.missing[0].why, fmt::format("no process reads {}4.pipe", subject_.recorder_pipe));
 
   const auto pipe = subject_.recorder_pipe + "4.pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
@@ -390,7 +390,7 @@ TEST_F(SourceOf, AFlightRecorderThatDoesNotAnswerIsMissing) {
   EXPECT_TRUE(found.got.empty()) << "what is there is of before";
   ASSERT_EQ(found.missing.size(), 1U);
   EXPECT_EQ(found.missing[0].why,
-            fmt::format("it was triggered, and {}4 did not come in time", subject_.recorder_dump));
+            fmt::format("it was triggered, but {}4 did not appear in time", subject_.recorder_dump));
 }
 
 // PyTorch writes it by itself when a collective times out.
@@ -479,7 +479,7 @@ TEST_F(SourceOf, NobodyStaysStoppedWhoseDebuggerIsKilled) {
   put_program("eu-stack", fmt::format("kill -STOP {}\nexec sleep 60\n", program_.pid()));
   const auto found = collect("native stacks", 500ms);
   ASSERT_EQ(found.missing.size(), 1U);
-  EXPECT_TRUE(found.missing[0].why.ends_with("eu-stack did not end in time")) << found.missing[0].why;
+  EXPECT_TRUE(found.missing[0].why.ends_with("eu-stack did not finish in time")) << found.missing[0].why;
   EXPECT_EQ(state('S'), 'S');
   put_program("eu-stack", fmt::format("kill -STOP {}\nexit 1\n", program_.pid()));
   EXPECT_EQ(collect("native stacks").missing.size(), 1U);
@@ -493,7 +493,7 @@ TEST_F(SourceOf, WhoIsStoppedIsLeftStopped) {
   const auto found = collect("native stacks");
   EXPECT_TRUE(found.got.empty());
   ASSERT_EQ(found.missing.size(), 1U);
-  EXPECT_EQ(found.missing[0].why, "it is stopped (state T), and left so");
+  EXPECT_EQ(found.missing[0].why, "it is stopped (state T), and was left stopped");
   EXPECT_EQ(state('T'), 'T');
 }
 
@@ -502,7 +502,7 @@ TEST_F(SourceOf, NobodyIsAttachedToWithoutTime) {
   const auto found = collect("native stacks", 0s);
   EXPECT_TRUE(found.got.empty());
   ASSERT_EQ(found.missing.size(), 1U);
-  EXPECT_EQ(found.missing[0].why, "no time was left");
+  EXPECT_EQ(found.missing[0].why, "no time left");
 }
 
 TEST_F(SourceOf, WhoHasEndedHasNoStack) {
@@ -511,7 +511,7 @@ TEST_F(SourceOf, WhoHasEndedHasNoStack) {
   ASSERT_EQ(state('Z'), 'Z');
   const auto found = collect("native stacks");
   ASSERT_EQ(found.missing.size(), 1U);
-  EXPECT_EQ(found.missing[0].why, "it has ended (state Z)");
+  EXPECT_EQ(found.missing[0].why, "it has exited (state Z)");
 }
 
 // --- Servers ---

@@ -22,8 +22,8 @@ Texts of(const std::vector<std::string>& command, std::optional<double> memory =
 
 TEST(GpuMemory, AServerThatIsNotToldItsShareTakesMost) {
   const Texts vllm{
-      "warning a.yaml:4:2 (engine) vLLM shares its GPUs with learner, and is not told how much of their "
-      "memory it may use"};
+      "warning a.yaml:4:2 (engine) vLLM shares its GPUs with learner, but has no limit on the memory it "
+      "uses"};
   EXPECT_EQ(of({"vllm", "serve", "m"}), vllm);
   EXPECT_EQ(of({"/venv/bin/python", "-m", "vllm.entrypoints.openai.api_server"}, {}), vllm);
   EXPECT_EQ(of({"bash", "-c", "source x\nexec /opt/bin/vllm serve m"}), vllm);
@@ -37,7 +37,7 @@ TEST(GpuMemory, AServerThatIsNotToldItsShareTakesMost) {
 TEST(GpuMemory, MoreThanTheRolesShareIsTold) {
   EXPECT_EQ(
       of({"vllm", "serve", "--gpu-memory-utilization", "0.8"}),
-      Texts{"warning a.yaml:4:2 (engine) --gpu-memory-utilization 0.8, and the role's gpu_memory is 0.45"});
+      Texts{"warning a.yaml:4:2 (engine) --gpu-memory-utilization 0.8, but the role's gpu_memory is 0.45"});
   EXPECT_EQ(of({"trl", "vllm-serve", "--gpu_memory_utilization=0.5"}).size(), 1U);
   EXPECT_EQ(of({"sglang", "serve", "--mem-fraction-static", "0.5"}).size(), 1U);
   for (const auto* fine : {"0.45", "0.2", "${env.SHARE}", "x"})

@@ -15,7 +15,7 @@ Texts said_of_file(const std::string& path, LintInput input = {}) {
 }
 
 Texts missing(const std::string& folder) {
-  return {"warning a.env:1:1 the folder " + folder + " of NCCL_DEBUG_FILE is not there"};
+  return {"warning a.env:1:1 the directory " + folder + " of NCCL_DEBUG_FILE does not exist"};
 }
 
 TEST(DebugFolder, AFolderThatIsNotThereIsTold) {
@@ -46,9 +46,9 @@ TEST(DebugFolder, WhatComesOfItIsTold) {
   auto input = scene({set("NCCL_DEBUG_FILE", "/a/x")});
   input.folder_exists = [](const std::string&) { return false; };
   EXPECT_EQ(whole("debug-folder", input),
-            (Texts{"the folder /a of NCCL_DEBUG_FILE is not there",
-                   "NCCL does not make it, and writes to standard output without a word",
-                   "mkdir -p /a, before the programs start", "NCCL src/debug.cc"}));
+            (Texts{"the directory /a of NCCL_DEBUG_FILE does not exist",
+                   "NCCL does not create it and silently writes to standard output instead",
+                   "run `mkdir -p /a` before the programs start", "NCCL src/debug.cc"}));
 }
 
 LintInput caches(std::vector<Setting> settings) {
@@ -61,7 +61,7 @@ TEST(SharedCache, EachCacheIsLookedAt) {
   for (const std::string name : {"TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "RAY_TMPDIR",
                                  "CUDA_CACHE_PATH", "TORCH_EXTENSIONS_DIR"}) {
     EXPECT_EQ(found("shared-cache", caches({set(name, "/home/me/x")})),
-              Texts{"warning a.env:1:1 " + name + " is on a file system that nodes share (NFS)"});
+              Texts{"warning a.env:1:1 " + name + " is on a shared file system (NFS)"});
     EXPECT_EQ(found("shared-cache", caches({set(name, "/tmp/x"), open(name)})), Texts{});
     EXPECT_EQ(found("shared-cache", scene({set(name, "/home/me/x")})), Texts{});
   }
@@ -78,10 +78,10 @@ TEST(SharedCache, RayHasAFolderOfItsOwn) {
   const auto of = [](const char* name) { return whole("shared-cache", caches({set(name, "/home/me/x")})); };
   EXPECT_EQ(of("RAY_TMPDIR").at(1), "Ray's sockets do not work there");
   EXPECT_EQ(of("RAY_TMPDIR").at(2),
-            "a folder of the node's own disk: /tmp/$USER-$SLURM_JOB_ID (nlaunch: ${node.scratch})");
-  EXPECT_EQ(of("TRITON_CACHE_DIR").at(1), "processes of several nodes see each other's files half written");
+            "use a directory on the node's local disk: /tmp/$USER-$SLURM_JOB_ID (nlaunch: ${node.scratch})");
+  EXPECT_EQ(of("TRITON_CACHE_DIR").at(1), "processes on different nodes see each other's half-written files");
   EXPECT_EQ(of("TRITON_CACHE_DIR").at(2),
-            "a folder of the node's own disk: /tmp/$USER-$SLURM_JOB_ID (nlaunch: ${node.cache})");
+            "use a directory on the node's local disk: /tmp/$USER-$SLURM_JOB_ID (nlaunch: ${node.cache})");
 }
 
 TEST(NcclConf, WhatItAddsAndSetsAgainIsTold) {
@@ -95,8 +95,8 @@ TEST(NcclConf, WhatItAddsAndSetsAgainIsTold) {
   EXPECT_EQ(
       found("nccl-conf", input),
       (Texts{
-          "warning /etc/nccl.conf:1:1 (engine) /etc/nccl.conf sets NCCL_A, which nobody here asked for",
-          "warning learner.env:2:1 (learner) NCCL_B is unset here, and /etc/nccl.conf:2:1 sets it again"}));
+          "warning /etc/nccl.conf:1:1 (engine) /etc/nccl.conf sets NCCL_A, which nothing here asks for",
+          "warning learner.env:2:1 (learner) NCCL_B is unset here, but /etc/nccl.conf:2:1 sets it again"}));
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ Texts of(const char* rule, const std::string& text) {
 
 TEST(OutputOverwritten, ANameWithoutTheJobs) {
   EXPECT_EQ(of("output-overwritten", job("--output=log.txt")),
-            Texts{"note job.sh:2:1 the next job writes over log.txt"});
+            Texts{"note job.sh:2:1 the next job overwrites log.txt"});
   EXPECT_EQ(of("output-overwritten", job("-e %x.err")).size(), 1U);
   for (const std::string right :
        {"-o %j.out", "-o /dev/null", "-o log.txt --open-mode=append", "-o log.txt --array=0-1", "-N 1"})
@@ -26,24 +26,25 @@ TEST(OutputOverwritten, ANameWithoutTheJobs) {
 
 TEST(RequeueTruncates, WithoutAppend) {
   EXPECT_EQ(of("requeue-truncates", job("--requeue")),
-            Texts{"note job.sh:2:1 a job that Slurm requeues begins its log anew"});
+            Texts{"note job.sh:2:1 a job that Slurm requeues overwrites its log"});
   EXPECT_EQ(of("requeue-truncates", job("--requeue --open-mode=append")), Texts{});
 }
 
 TEST(Mail, WithoutAnOccasion) {
-  EXPECT_EQ(of("mail", job("--mail-user=a@b")), Texts{"note job.sh:2:1 no mail is sent: nothing says when"});
+  EXPECT_EQ(of("mail", job("--mail-user=a@b")),
+            Texts{"note job.sh:2:1 no mail is sent: --mail-type is missing"});
   EXPECT_EQ(of("mail", job("--mail-user=a@b --mail-type=END")), Texts{});
 }
 
 TEST(Nodelist, MoreThanNodes) {
   EXPECT_EQ(of("nodelist", job("-N 1 -w a,b")),
-            Texts{"error job.sh:2:1 the job has 1 node, and 2 hosts are named"});
+            Texts{"error job.sh:2:1 the job has 1 node, but 2 hosts are named"});
   for (const std::string right : {"-N 2 -w a,b", "-w a,b", "-N 1 -w a[1-2]", "-N 2 -w a"})
     EXPECT_EQ(of("nodelist", job(right)), Texts{}) << right;
 }
 
 TEST(OneCpu, GpusAlone) {
-  EXPECT_EQ(of("one-cpu", job("--gres=gpu:2")), Texts{"note job.sh:2:1 GPUs are asked for, and no CPUs"});
+  EXPECT_EQ(of("one-cpu", job("--gres=gpu:2")), Texts{"note job.sh:2:1 GPUs are requested, but no CPUs"});
   for (const std::string right :
        {"--gres=gpu:2 -c 8", "--gres=gpu:2 --cpus-per-gpu=8", "--gres=gpu:2 --exclusive", "-N 1"})
     EXPECT_EQ(of("one-cpu", job(right)), Texts{}) << right;
@@ -52,7 +53,7 @@ TEST(OneCpu, GpusAlone) {
 
 TEST(TasksWithoutStep, NothingStartsThem) {
   EXPECT_EQ(of("tasks-without-step", job("--ntasks-per-node=4")),
-            Texts{"warning job.sh:2:1 4 tasks are asked for, and nothing starts them"});
+            Texts{"warning job.sh:2:1 4 tasks are requested, but nothing starts them"});
   for (const std::string right :
        {"srun python a.py\n", "torchrun a.py\n", "deepspeed a.py\n", "mpirun python a.py\n", "echo\n"})
     EXPECT_EQ(of("tasks-without-step", job("--ntasks-per-node=4", right)), Texts{}) << right;
@@ -60,7 +61,7 @@ TEST(TasksWithoutStep, NothingStartsThem) {
 
 TEST(Threads, MoreThanCpus) {
   EXPECT_EQ(of("threads", job("-c 16", "export OMP_NUM_THREADS=16\ntorchrun --nproc_per_node=4 a.py\n")),
-            Texts{"note job.sh:3:8 4 processes of 16 threads each, on 16 CPUs"});
+            Texts{"note job.sh:3:8 4 processes with 16 threads each, on 16 CPUs"});
   EXPECT_EQ(of("threads", job("-c 16", "export OMP_NUM_THREADS=4\ntorchrun --nproc_per_node=4 a.py\n")),
             Texts{});
   EXPECT_EQ(of("threads", job("-c 8 --ntasks-per-node=4", "export OMP_NUM_THREADS=8\nsrun python a.py\n")),

@@ -20,10 +20,13 @@ Texts rendezvous(const std::string& text) {
 }
 
 TEST(Rendezvous, AnAddressThatIsEachNodesOwn) {
-  EXPECT_EQ(rendezvous("srun torchrun --nnodes=2 --rdzv_endpoint=localhost:29500 a.py\n"),
-            Texts{"error job.sh:5:1 the nodes are to meet at localhost, which is each node's own"});
-  EXPECT_EQ(rendezvous("export MASTER_ADDR=127.0.0.1\nsrun python a.py\n"),
-            Texts{"warning job.sh:5:8 the nodes are to meet at 127.0.0.1, which is each node's own"});
+  EXPECT_EQ(
+      rendezvous("srun torchrun --nnodes=2 --rdzv_endpoint=localhost:29500 a.py\n"),
+      Texts{"error job.sh:5:1 the rendezvous address is localhost, which is a different host on each node"});
+  EXPECT_EQ(
+      rendezvous("export MASTER_ADDR=127.0.0.1\nsrun python a.py\n"),
+      Texts{
+          "warning job.sh:5:8 the rendezvous address is 127.0.0.1, which is a different host on each node"});
   EXPECT_EQ(rendezvous("srun accelerate launch --num_machines 2 --main_process_ip 0.0.0.0 a.py\n").size(),
             1U);
   EXPECT_EQ(rendezvous("torchrun --rdzv_endpoint=localhost:0 --nnodes=1 a.py\n"), Texts{});
@@ -32,14 +35,15 @@ TEST(Rendezvous, AnAddressThatIsEachNodesOwn) {
 
 TEST(Rendezvous, TheLoginNodeAndAListOfHosts) {
   EXPECT_EQ(rendezvous("export MASTER_ADDR=$SLURM_SUBMIT_HOST\nsrun python a.py\n"),
-            Texts{"warning job.sh:5:8 the nodes are to meet at the host on which the job was submitted"});
+            Texts{"warning job.sh:5:8 the rendezvous address is the host from which the job was submitted"});
   EXPECT_EQ(rendezvous("export MASTER_ADDR=$SLURM_JOB_NODELIST\nsrun python a.py\n"),
-            Texts{"warning job.sh:5:8 the nodes are to meet at a list of hosts"});
+            Texts{"warning job.sh:5:8 the rendezvous address is a list of hosts"});
 }
 
 TEST(Rendezvous, AnAddressThatNobodyHasFilledIn) {
-  EXPECT_EQ(rendezvous("export MASTER_ADDR=xxx.xxx.xxx.xxx\nsrun python a.py\n"),
-            Texts{"warning job.sh:5:8 xxx.xxx.xxx.xxx stands for an address that nobody has filled in"});
+  EXPECT_EQ(
+      rendezvous("export MASTER_ADDR=xxx.xxx.xxx.xxx\nsrun python a.py\n"),
+      Texts{"warning job.sh:5:8 xxx.xxx.xxx.xxx is a placeholder for an address that was never filled in"});
 }
 
 TEST(Rendezvous, WhatEachNodeFindsOutForItself) {
@@ -58,9 +62,9 @@ Texts ranks(const std::string& text) {
 
 TEST(NodeRank, TheSameOnAllNodes) {
   EXPECT_EQ(ranks("srun torchrun --nnodes=2 --master_addr=$(hostname) a.py\n"),
-            Texts{"error job.sh:5:1 no node is told which one it is: torchrun takes each for the first"});
+            Texts{"error job.sh:5:1 no node is told its rank: torchrun treats each one as the first"});
   EXPECT_EQ(ranks("srun torchrun --nnodes=2 --node_rank=0 --master_addr=$(hostname) a.py\n"),
-            Texts{"error job.sh:5:1 all nodes have the rank 0"});
+            Texts{"error job.sh:5:1 all nodes have rank 0"});
   EXPECT_EQ(ranks("srun accelerate launch --num_machines 2 --machine_rank 1 a.py\n").size(), 1U);
   for (const std::string right :
        {"srun torchrun --nnodes=2 --rdzv_backend=c10d --rdzv_endpoint=$(hostname):1 a.py\n",
@@ -74,13 +78,13 @@ TEST(NodeRank, TheSameOnAllNodes) {
 TEST(LauncherSize, NodesAndProcesses) {
   const auto size = [](const std::string& text) { return found("launcher-size", script(text)); };
   EXPECT_EQ(size(two_nodes("srun torchrun --nnodes=4 a.py\n")),
-            Texts{"error job.sh:5:1 torchrun is to have 4 nodes, and its step runs on 2"});
+            Texts{"error job.sh:5:1 torchrun expects 4 nodes, but its step runs on 2"});
   EXPECT_EQ(size(one_node("torchrun --nproc_per_node=8 a.py\n")),
-            Texts{"error job.sh:4:1 torchrun starts 8 processes, and there are 4 GPUs"});
+            Texts{"error job.sh:4:1 torchrun starts 8 processes, but there are 4 GPUs"});
   EXPECT_EQ(size(one_node("torchrun --nproc_per_node=2 a.py\n")),
-            Texts{"warning job.sh:4:1 torchrun starts 2 processes, and the job has 4 GPUs"});
+            Texts{"warning job.sh:4:1 torchrun starts 2 processes, but the job has 4 GPUs"});
   EXPECT_EQ(size(two_nodes("srun accelerate launch --num_machines 2 --num_processes 4 a.py\n")),
-            Texts{"warning job.sh:5:1 accelerate starts 4 processes, and the job has 8 GPUs on all nodes"});
+            Texts{"warning job.sh:5:1 accelerate starts 4 processes, but the job has 8 GPUs on all nodes"});
   for (const std::string& right :
        {one_node("torchrun --nproc_per_node=4 a.py\n"), one_node("torchrun --nproc_per_node=gpu a.py\n"),
         one_node("CUDA_VISIBLE_DEVICES=0,1 torchrun --nproc_per_node=2 a.py\n"),
@@ -94,13 +98,13 @@ TEST(LauncherSize, NodesAndProcesses) {
 
 TEST(LauncherSize, OfLightning) {
   EXPECT_EQ(found("launcher-size", script(one_node("fabric run --devices=8 a.py\n"))),
-            Texts{"error job.sh:4:1 fabric starts 8 processes, and there are 4 GPUs"});
+            Texts{"error job.sh:4:1 fabric starts 8 processes, but there are 4 GPUs"});
 }
 
 TEST(LauncherInEachTask, TasksThatStartAllGpusEach) {
   const auto each = [](const std::string& text) { return found("launcher-in-each-task", script(text)); };
   EXPECT_EQ(each(one_node("srun -n4 torchrun --nproc_per_node=4 a.py\n")),
-            Texts{"error job.sh:4:1 4 tasks of a node start torchrun each"});
+            Texts{"error job.sh:4:1 4 tasks on a node each start torchrun"});
   EXPECT_EQ(each(one_node("srun -n4 python a.py\n")), Texts{});
   EXPECT_EQ(each(one_node("srun -n4 torchrun --nproc_per_node=1 a.py\n")), Texts{});
   EXPECT_EQ(each(two_nodes("srun torchrun --nproc_per_node=4 a.py\n")), Texts{});
@@ -110,9 +114,9 @@ TEST(IdleNodes, WhatTheBatchScriptStartsIsOnTheFirst) {
   const auto idle = [](const std::string& text) { return found("idle-nodes", script(two_nodes(text))); };
   EXPECT_EQ(
       idle("torchrun --nnodes=2 a.py\n"),
-      Texts{"error job.sh:5:1 torchrun is to have 2 nodes, and the batch script runs on the first alone"});
+      Texts{"error job.sh:5:1 torchrun expects 2 nodes, but the batch script runs only on the first node"});
   EXPECT_EQ(idle("python a.py\n"),
-            Texts{"warning job.sh:5:1 the job has 2 nodes, and one of them does something"});
+            Texts{"warning job.sh:5:1 the job has 2 nodes, but only one of them does any work"});
   for (const std::string right :
        {"srun python a.py\n", "deepspeed a.py\n", "echo x > hostfile\npython a.py\n",
         "mpirun -n 2 python a.py\n",
@@ -123,7 +127,7 @@ TEST(IdleNodes, WhatTheBatchScriptStartsIsOnTheFirst) {
 TEST(OneGpuEach, TasksThatSeeOneGpu) {
   const auto one = [](const std::string& text) { return found("one-gpu-each", script(one_node(text))); };
   EXPECT_EQ(one("srun -n4 --gpus-per-task=1 python a.py\n"),
-            Texts{"warning job.sh:4:10 each task of a node sees one of its GPUs alone"});
+            Texts{"warning job.sh:4:10 each task on a node sees only one of its GPUs"});
   EXPECT_EQ(one("srun -n4 --gpu-bind=single:1 python a.py\n").size(), 1U);
   EXPECT_EQ(one("srun -n4 --gpus-per-task=1 --gpu-bind=none python a.py\n"), Texts{});
   EXPECT_EQ(one("srun -n1 --gpus-per-task=1 python a.py\n"), Texts{});
@@ -132,7 +136,7 @@ TEST(OneGpuEach, TasksThatSeeOneGpu) {
 TEST(FixedPort, OnAPartOfANode) {
   const std::string text = "export MASTER_PORT=29500\npython a.py\n";
   EXPECT_EQ(found("fixed-port", script(one_node(text, 1))),
-            Texts{"note job.sh:4:8 the port 29500 is fixed, and the job has a part of a node"});
+            Texts{"note job.sh:4:8 port 29500 is fixed, but the job uses only part of a node"});
   EXPECT_EQ(found("fixed-port", script(one_node("#SBATCH --exclusive\n" + text, 1))), Texts{});
   EXPECT_EQ(found("fixed-port", script(one_node(text, 8))), Texts{});
   EXPECT_EQ(found("fixed-port",
@@ -145,7 +149,7 @@ TEST(Servers, PortsAndGpus) {
     return found(rule, script(one_node(text)));
   };
   EXPECT_EQ(of("same-port", "vllm serve a --port 8000 &\nvllm serve b --port=8000 &\nwait\n"),
-            Texts{"error job.sh:5:1 two servers of a node are to listen on port 8000"});
+            Texts{"error job.sh:5:1 two servers on a node use port 8000"});
   EXPECT_EQ(of("same-port", "vllm serve a --port 8000 &\nvllm serve b --port 8001 &\nwait\n"), Texts{});
   EXPECT_EQ(of("same-port",
                "vllm serve a --port 8000 &\nS=$!\nkill $S; wait $S\nvllm serve b --port 8000 &\nwait\n"),
@@ -153,7 +157,7 @@ TEST(Servers, PortsAndGpus) {
   EXPECT_EQ(of("same-port", "vllm serve a --port 8000 &\npkill vllm\nvllm serve b --port 8000 &\nwait\n"),
             Texts{});
   EXPECT_EQ(of("too-parallel", "vllm serve a --tensor-parallel-size 8\n"),
-            Texts{"error job.sh:4:1 the server is to use 8 GPUs, and sees 4"});
+            Texts{"error job.sh:4:1 the server is configured for 8 GPUs, but sees 4"});
   EXPECT_EQ(of("too-parallel", "CUDA_VISIBLE_DEVICES=0 vllm serve a --tensor-parallel-size 2\n").size(), 1U);
   EXPECT_EQ(of("too-parallel", "vllm serve a --tensor-parallel-size 4\n"), Texts{});
   EXPECT_EQ(of("too-parallel", "ray start --head\nvllm serve a --tensor-parallel-size 8\n"), Texts{});
@@ -162,7 +166,7 @@ TEST(Servers, PortsAndGpus) {
 TEST(RayEnds, ANodeThatLeavesWithItsStep) {
   const auto ends = [](const std::string& text) { return found("ray-ends", script(two_nodes(text))); };
   EXPECT_EQ(ends("srun -N1 -n1 ray start --head &\nsleep 5\npython a.py\n"),
-            Texts{"error job.sh:5:1 ray start goes to the background, and its task ends"});
+            Texts{"error job.sh:5:1 ray start goes to the background, and its task exits"});
   EXPECT_EQ(ends("srun -N1 -n1 ray start --head --block &\nsleep 5\npython a.py\n"), Texts{});
   EXPECT_EQ(ends("srun -N1 -n1 bash -c 'ray start --head; python a.py'\n"), Texts{});
   EXPECT_EQ(ends("srun -N1 -n1 bash -c 'ray start --head; sleep infinity' &\nsleep 5\npython a.py\n"),
@@ -172,7 +176,7 @@ TEST(RayEnds, ANodeThatLeavesWithItsStep) {
 TEST(FixedWait, ATimeInPlaceOfACheck) {
   const auto waits = [](const std::string& text) { return found("fixed-wait", script(one_node(text))); };
   EXPECT_EQ(waits("vllm serve a &\nsleep 60\npython a.py\n"),
-            Texts{"note job.sh:5:1 the script takes vllm for ready after a time"});
+            Texts{"note job.sh:5:1 the script assumes that vllm is ready after a fixed time"});
   EXPECT_EQ(waits("vllm serve a &\nuntil curl -sf localhost:8000/health; do sleep 5; done\npython a.py\n"),
             Texts{});
   EXPECT_EQ(waits("sleep 60\npython a.py\n"), Texts{});

@@ -9,23 +9,23 @@ using namespace support;
 
 TEST(UnknownVariable, OfAFamilyThatIsKnown) {
   EXPECT_EQ(whole("unknown-variable", scene({set("NCCL_SOCKET_IFNAM", "hsn")})),
-            (Texts{"NCCL_SOCKET_IFNAM is a name that no release of NCCL reads",
-                   "nobody complains about an unknown name: the setting is without effect",
-                   "NCCL_SOCKET_IFNAME, if that is meant (nlaunch env --doc NCCL_SOCKET_IFNAME)",
-                   "every name up to NCCL 2.30.7 is in the catalogue: nlaunch env --list"}));
+            (Texts{"NCCL_SOCKET_IFNAM is not read by any release of NCCL",
+                   "unknown variables are silently ignored: the setting has no effect",
+                   "NCCL_SOCKET_IFNAME, if that is what you meant (nlaunch env --doc NCCL_SOCKET_IFNAME)",
+                   "the catalogue covers every variable up to NCCL 2.30.7: nlaunch env --list"}));
   EXPECT_EQ(whole("unknown-variable", scene({set("TORCH_FR_QWERTYUIOP_ASDFGHJKL", "1")})).at(2), "");
   EXPECT_EQ(found("unknown-variable", scene({open("NCCL_NOT_A_NAME"), set("MY_OWN", "1"),
                                              set("NCCL_DEBUG", "1"), unset("NCCL_NOT_ANOTHER")})),
-            Texts{"error a.env:1:1 NCCL_NOT_A_NAME is a name that no release of NCCL reads"});
+            Texts{"error a.env:1:1 NCCL_NOT_A_NAME is not read by any release of NCCL"});
 }
 
 TEST(UnknownVariable, AMistakeIsExplained) {
   EXPECT_EQ(whole("unknown-variable", scene({set("NCCL_BUFFER_SIZE", "1")})),
-            (Texts{"NCCL_BUFFER_SIZE does nothing", "the name is shorter", "NCCL_BUFFSIZE",
+            (Texts{"NCCL_BUFFER_SIZE has no effect", "the name is shorter", "NCCL_BUFFSIZE",
                    "the sources of NCCL 2.3.5 to 2.30.7 do not have the name"}));
   // Of no family.
   EXPECT_EQ(found("unknown-variable", scene({set("TORCH_DISTRIBUTED_TIMEOUT", "1")})),
-            Texts{"error a.env:1:1 TORCH_DISTRIBUTED_TIMEOUT does nothing"});
+            Texts{"error a.env:1:1 TORCH_DISTRIBUTED_TIMEOUT has no effect"});
 }
 
 TEST(UnknownVariable, ANewerReleaseMayKnowIt) {
@@ -35,12 +35,12 @@ TEST(UnknownVariable, ANewerReleaseMayKnowIt) {
     return input;
   };
   EXPECT_EQ(found("unknown-variable", with("NCCL", "2.30.8")),
-            Texts{"warning a.env:1:1 NCCL_NOT_A_NAME is a name that no release of NCCL reads"});
+            Texts{"warning a.env:1:1 NCCL_NOT_A_NAME is not read by any release of NCCL"});
   EXPECT_EQ(whole("unknown-variable", with("NCCL", "2.30.8")).at(1),
-            "this nlaunch knows NCCL up to 2.30.7, and 2.30.8 is loaded");
+            "this nlaunch knows NCCL up to 2.30.7, but 2.30.8 is loaded");
   for (const auto& input : {with("NCCL", "2.30.7"), with("NCCL", "2.20.3"), with("PyTorch", "9.0")}) {
     EXPECT_EQ(found("unknown-variable", input),
-              Texts{"error a.env:1:1 NCCL_NOT_A_NAME is a name that no release of NCCL reads"});
+              Texts{"error a.env:1:1 NCCL_NOT_A_NAME is not read by any release of NCCL"});
   }
 }
 
@@ -48,7 +48,7 @@ TEST(UnknownVariable, AnOwnerMayHaveNoReleases) {
   auto input = scene({set("GLOO_NOT_A_NAME", "1")});
   input.environments[0].releases["Gloo"] = version("1.0");
   EXPECT_EQ(found("unknown-variable", input),
-            Texts{"error a.env:1:1 GLOO_NOT_A_NAME is a name that no release of Gloo reads"});
+            Texts{"error a.env:1:1 GLOO_NOT_A_NAME is not read by any release of Gloo"});
 }
 
 Texts read_by(const std::string& text, const Setting& setting = set("NCCL_MINE", "1")) {
@@ -60,14 +60,13 @@ Texts read_by(const std::string& text, const Setting& setting = set("NCCL_MINE",
 TEST(UnknownVariable, AProgramMayReadANameOfItsOwn) {
   for (const auto* text :
        {"NCCL_MINE", "$NCCL_MINE", "a NCCL_MINE", "NCCL_MINE b", "a['NCCL_MINE']", "a,,NCCL_MINE."}) {
-    EXPECT_EQ(read_by(text), Texts{"note a.env:1:1 NCCL_MINE is read by a.py alone"}) << text;
+    EXPECT_EQ(read_by(text), Texts{"note a.env:1:1 NCCL_MINE is read only by a.py"}) << text;
   }
   for (const auto* text : {"", "NCCL_MINER", "XNCCL_MINE", "NCCL_ MINE", "NCCL"}) {
-    EXPECT_EQ(read_by(text), Texts{"error a.env:1:1 NCCL_MINE is a name that no release of NCCL reads"})
-        << text;
+    EXPECT_EQ(read_by(text), Texts{"error a.env:1:1 NCCL_MINE is not read by any release of NCCL"}) << text;
   }
   EXPECT_EQ(read_by("NCCL_TIMEOUT", set("NCCL_TIMEOUT", "1")),
-            Texts{"note a.env:1:1 NCCL_TIMEOUT is read by a.py alone"});
+            Texts{"note a.env:1:1 NCCL_TIMEOUT is read only by a.py"});
   EXPECT_EQ(read_by("MY_OWN", set("MY_OWN", "1")), Texts{});
   EXPECT_EQ(read_by("NCCL_MINE", local(set("NCCL_MINE", "1"))), Texts{});
 }
@@ -82,8 +81,8 @@ TEST(NotInRelease, NotYet) {
   const auto setting = set("NCCL_LL128_C2C", "0");
   EXPECT_EQ(whole("not-in-release", with_release(setting, "NCCL", "2.26.2")),
             (Texts{"NCCL 2.26.2 does not read NCCL_LL128_C2C yet",
-                   "NCCL reads it since 2.27.3; before, nobody does", "NCCL 2.27.3 or newer, or leave it out",
-                   "NCCL: src/graph/tuning.cc@2.30.7"}));
+                   "NCCL reads it since 2.27.3; earlier releases ignore it",
+                   "use NCCL 2.27.3 or newer, or leave it out", "NCCL: src/graph/tuning.cc@2.30.7"}));
   EXPECT_EQ(found("not-in-release", with_release(setting, "NCCL", "2.26.2")),
             Texts{"error a.env:1:1 NCCL 2.26.2 does not read NCCL_LL128_C2C yet"});
   EXPECT_EQ(found("not-in-release", with_release(setting, "NCCL", "2.27.3")), Texts{});
@@ -95,19 +94,19 @@ TEST(NotInRelease, NotYet) {
 
 TEST(NotInRelease, NoLonger) {
   const auto setting = set("NCCL_TREE_THRESHOLD", "0");
-  const Texts told{"warning a.env:1:1 NCCL_TREE_THRESHOLD is read no longer"};
+  const Texts told{"warning a.env:1:1 NCCL_TREE_THRESHOLD is no longer read"};
   EXPECT_EQ(found("not-in-release", scene({setting})), told);
   EXPECT_EQ(found("not-in-release", with_release(setting, "NCCL", "2.5.6")), told);
   EXPECT_EQ(found("not-in-release", with_release(setting, "NCCL", "2.4.8")), Texts{});
   EXPECT_EQ(found("not-in-release", with_release(setting, "NCCL", "2.4.1")),
             Texts{"error a.env:1:1 NCCL 2.4.1 does not read NCCL_TREE_THRESHOLD yet"});
   EXPECT_EQ(whole("not-in-release", scene({setting})),
-            (Texts{"NCCL_TREE_THRESHOLD is read no longer", "NCCL 2.4.8 was the last release that did",
+            (Texts{"NCCL_TREE_THRESHOLD is no longer read", "NCCL 2.4.8 was the last release that read it",
                    "NCCL_ALGO", "NCCL: src/init.cc@2.4.8"}));
   EXPECT_EQ(whole("not-in-release", scene({set("NCCL_AGG_CHANNEL_SIZE", "1")})).at(2), "leave it out");
   // Older than all that were looked at.
   EXPECT_EQ(found("not-in-release", with_release(set("NCCL_IB_GDR_LEVEL", "1"), "NCCL", "2.30.7")),
-            Texts{"warning a.env:1:1 NCCL_IB_GDR_LEVEL is read no longer"});
+            Texts{"warning a.env:1:1 NCCL_IB_GDR_LEVEL is no longer read"});
 }
 
 TEST(NotInRelease, AnotherOwnerMayReadIt) {
@@ -118,15 +117,15 @@ TEST(NotInRelease, AnotherOwnerMayReadIt) {
 
 TEST(LegacyName, AnOldNameIsTold) {
   EXPECT_EQ(whole("legacy-name", scene({set("NCCL_MIN_NRINGS", "4")})),
-            (Texts{"NCCL_MIN_NRINGS is an old name", "NCCL_MIN_NCHANNELS is its name now",
-                   "NCCL_MIN_NCHANNELS (both, where older releases have to read it)",
+            (Texts{"NCCL_MIN_NRINGS is an old name", "it is now called NCCL_MIN_NCHANNELS",
+                   "NCCL_MIN_NCHANNELS (set both if older releases must read it)",
                    "NCCL: src/graph/connect.cc@2.30.7"}));
   EXPECT_EQ(found("legacy-name", scene({set("NCCL_MIN_NRINGS", "4"), unset("NCCL_MIN_NCHANNELS")})).size(),
             1U);
   EXPECT_EQ(
       found("legacy-name", scene({unset("NCCL_MIN_NRINGS"), set("NCCL_DEBUG", "WARN"), set("MY_OWN", "1")})),
       Texts{});
-  // Another rule says that it is read no longer.
+  // Another rule says that it is no longer read.
   EXPECT_EQ(found("legacy-name", scene({set("NCCL_TREE_THRESHOLD", "0")})), Texts{});
 }
 
@@ -135,7 +134,7 @@ TEST(LegacyName, BothNamesShouldSayTheSame) {
     return found("legacy-name", scene({one, other}));
   };
   EXPECT_EQ(beside(set("NCCL_MIN_NRINGS", "4"), set("NCCL_MIN_NCHANNELS", "8")),
-            Texts{"warning a.env:1:1 NCCL_MIN_NRINGS=4 beside NCCL_MIN_NCHANNELS=8"});
+            Texts{"warning a.env:1:1 NCCL_MIN_NRINGS=4 conflicts with NCCL_MIN_NCHANNELS=8"});
   EXPECT_EQ(beside(set("NCCL_MIN_NRINGS", "4"), set("NCCL_MIN_NCHANNELS", "4")), Texts{});
   EXPECT_EQ(beside(set("NCCL_MIN_NRINGS", "4"), open("NCCL_MIN_NCHANNELS")), Texts{});
   EXPECT_EQ(beside(open("NCCL_MIN_NRINGS"), set("NCCL_MIN_NCHANNELS", "a text of its own, not short")),
@@ -166,15 +165,15 @@ Texts twice(const std::string& between, const std::string& second = "WARN") {
 }
 
 TEST(SetTwice, TheFirstValueIsNeverSeen) {
-  EXPECT_EQ(twice(""), Texts{"warning job.sh:1:8 NCCL_DEBUG=INFO is set again in line 2, to WARN"});
-  EXPECT_EQ(twice("", "''"), Texts{"warning job.sh:1:8 NCCL_DEBUG=INFO is set again in line 2, to nothing"});
+  EXPECT_EQ(twice(""), Texts{"warning job.sh:1:8 NCCL_DEBUG=INFO is set again on line 2, to WARN"});
+  EXPECT_EQ(twice("", "''"), Texts{"warning job.sh:1:8 NCCL_DEBUG=INFO is set again on line 2, to nothing"});
   EXPECT_EQ(twice("A=1\nexport NCCL_ALGO=Ring\n"),
-            Texts{"warning job.sh:1:8 NCCL_DEBUG=INFO is set again in line 4, to WARN"});
+            Texts{"warning job.sh:1:8 NCCL_DEBUG=INFO is set again on line 4, to WARN"});
   EXPECT_EQ(twice("", "INFO"), Texts{});
   EXPECT_EQ(twice("", "$LEVEL"), Texts{});
   EXPECT_EQ(twice("export NCCL_DEBUG=ABORT\n"),
-            (Texts{"warning job.sh:1:8 NCCL_DEBUG=INFO is set again in line 2, to ABORT",
-                   "warning job.sh:2:8 NCCL_DEBUG=ABORT is set again in line 3, to WARN"}));
+            (Texts{"warning job.sh:1:8 NCCL_DEBUG=INFO is set again on line 2, to ABORT",
+                   "warning job.sh:2:8 NCCL_DEBUG=ABORT is set again on line 3, to WARN"}));
 }
 
 TEST(SetTwice, UnlessSomethingIsStartedInBetween) {
@@ -188,7 +187,7 @@ TEST(SetTwice, UnlessSomethingIsStartedInBetween) {
   for (const std::string own :
        {"export A=1\n", "declare B\n", "typeset C=2\n", "readonly D=3\n", "unset E\n", "set -x\n",
         "ulimit -n 9\n", "cd /tmp\n", "echo a\n", "mkdir -p b\n", "module load c\n", "ml d\n"}) {
-    EXPECT_EQ(twice(own), Texts{"warning job.sh:1:8 NCCL_DEBUG=INFO is set again in line 3, to WARN"}) << own;
+    EXPECT_EQ(twice(own), Texts{"warning job.sh:1:8 NCCL_DEBUG=INFO is set again on line 3, to WARN"}) << own;
   }
   EXPECT_EQ(
       found("set-twice", script("python a.py\nexport NCCL_DEBUG=INFO\nexport NCCL_DEBUG=WARN\npython b.py\n"))
@@ -222,7 +221,7 @@ TEST(SetTwice, OfTwoFilesOrInAPlanOneStandsAboveTheOther) {
 
 TEST(NeverSet, AnExportWithoutAValue) {
   EXPECT_EQ(found("never-set", script("export NCCL_IB_HCA\npython a.py\n")),
-            Texts{"warning job.sh:1:1 NCCL_IB_HCA is exported, and nothing sets it"});
+            Texts{"warning job.sh:1:1 NCCL_IB_HCA is exported, but nothing sets it"});
   for (const auto* fine :
        {"NCCL_IB_HCA=mlx5\nexport NCCL_IB_HCA\npython a.py\n", "export MINE\npython a.py\n",
         "export NCCL_IB_HCA\nNCCL_IB_HCA=mlx5\npython a.py\n", "export HF_TOKEN\npython a.py\n"}) {
@@ -234,7 +233,7 @@ TEST(NeverSet, AnExportWithoutAValue) {
 TEST(SetToItself, ChangesNothing) {
   for (const auto* form : {"$WANDB_DIR", "${WANDB_DIR}", "\"$WANDB_DIR\"", "\"${WANDB_DIR}\" B=1"}) {
     EXPECT_EQ(found("set-to-itself", script(fmt::format("export WANDB_DIR={}\npython a.py\n", form))),
-              Texts{"note job.sh:1:1 WANDB_DIR is set to itself, and nothing has set it"});
+              Texts{"note job.sh:1:1 WANDB_DIR is set to itself, but nothing has set it"});
   }
   for (const auto* fine : {"export A=$A:x\n", "A=1\nexport A=$A\n", "export A=$B\n", "export A=${A:-1}\n"})
     EXPECT_EQ(found("set-to-itself", script(fine)), Texts{}) << fine;

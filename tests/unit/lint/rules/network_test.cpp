@@ -15,7 +15,7 @@ TEST(Interfaces, AListThatLeavesOutLetsLoopbackIn) {
   for (const std::string name : {"NCCL_SOCKET_IFNAME", "NCCL_OOB_NET_IFNAME"}) {
     for (const std::string list : {"^docker", "^docker,virbr", "^=docker", "^lo0"}) {
       EXPECT_EQ(interfaces(name, list), Texts{"error a.env:1:1 " + name + "=" + list +
-                                              " leaves out what it names, and so lets loopback in"});
+                                              " excludes only what it names, and so allows loopback"});
     }
     for (const std::string list :
          {"docker", "^docker,lo", "^lo", "^l", "^=lo", "^", "", "=hsn0", "hsn0,lo"}) {
@@ -28,22 +28,22 @@ TEST(Interfaces, AListThatLeavesOutLetsLoopbackIn) {
 
 TEST(Interfaces, TheSignCountsInFrontAlone) {
   EXPECT_EQ(interfaces("NCCL_SOCKET_IFNAME", "hsn,^docker"),
-            Texts{"error a.env:1:1 NCCL_SOCKET_IFNAME=hsn,^docker has a ^ behind the first place"});
+            Texts{"error a.env:1:1 NCCL_SOCKET_IFNAME=hsn,^docker has a ^ that is not the first character"});
   EXPECT_EQ(interfaces("NCCL_SOCKET_IFNAME", "^lo,^docker"),
-            Texts{"error a.env:1:1 NCCL_SOCKET_IFNAME=^lo,^docker has a ^ behind the first place"});
+            Texts{"error a.env:1:1 NCCL_SOCKET_IFNAME=^lo,^docker has a ^ that is not the first character"});
   EXPECT_EQ(interfaces("NCCL_SOCKET_IFNAME", "^docker,^lo").size(), 2U);
 }
 
 TEST(Interfaces, GlooTakesWholeNames) {
   for (const std::string prefix : {"hsn", "ib", "eth", "en", "bond"}) {
     EXPECT_EQ(interfaces("GLOO_SOCKET_IFNAME", prefix),
-              Texts{"error a.env:1:1 GLOO_SOCKET_IFNAME=" + prefix + " is no interface"});
+              Texts{"error a.env:1:1 GLOO_SOCKET_IFNAME=" + prefix + " is not an interface"});
     EXPECT_EQ(whole("interfaces", scene({set("GLOO_SOCKET_IFNAME", "eth0," + prefix)})).at(2),
               "GLOO_SOCKET_IFNAME=" + prefix + "0");
   }
   for (const std::string list : {"^docker", "=eth0", "eth0,^docker"}) {
     EXPECT_EQ(interfaces("GLOO_SOCKET_IFNAME", list),
-              Texts{"error a.env:1:1 GLOO_SOCKET_IFNAME=" + list + " is no interface"});
+              Texts{"error a.env:1:1 GLOO_SOCKET_IFNAME=" + list + " is not an interface"});
     EXPECT_EQ(whole("interfaces", scene({set("GLOO_SOCKET_IFNAME", list)})).at(2),
               "the name of one interface");
   }
@@ -59,7 +59,7 @@ TEST(NetOnOneNode, OnlyThere) {
     input.nodes = nodes;
     return found("net-on-one-node", input);
   };
-  EXPECT_EQ(said(set("NCCL_NET", "OFI"), 1), Texts{"warning a.env:1:1 NCCL_NET=OFI in a job of one node"});
+  EXPECT_EQ(said(set("NCCL_NET", "OFI"), 1), Texts{"warning a.env:1:1 NCCL_NET=OFI in a single-node job"});
   EXPECT_EQ(said(set("NCCL_NET", "OFI"), 2), Texts{});
   EXPECT_EQ(said(set("NCCL_NET", "OFI"), 0), Texts{});
   EXPECT_EQ(said(set("NCCL_NET", "OFI"), std::nullopt), Texts{});
@@ -91,7 +91,7 @@ Texts with_release(const std::string& net, const std::string& release) {
 TEST(NetPlugin, AnOldPluginHasOneName) {
   for (const std::string net : {"OFI", "ofi", "libfabric", "Libfabric"}) {
     EXPECT_EQ(with_release(net, "1.12.1"),
-              Texts{"error a.env:1:1 aws-ofi-nccl 1.12.1 is called \"AWS Libfabric\", not " + net});
+              Texts{"error a.env:1:1 aws-ofi-nccl 1.12.1 is named \"AWS Libfabric\", not " + net});
     EXPECT_EQ(with_release(net, "1.13.0"), Texts{});
     EXPECT_EQ(found("net-plugin", scene({set("NCCL_NET", net)})), Texts{});
   }
@@ -115,7 +115,7 @@ TEST(NetPlugin, TheFileHasToFitTheName) {
   for (const std::string net : {"OFI", "AWS Libfabric", "libfabric"}) {
     EXPECT_EQ(with_plugin(net, "spcx"),
               Texts{"error a.env:1:1 NCCL_NET=" + net +
-                    " asks for aws-ofi-nccl, and NCCL_NET_PLUGIN=spcx loads another plugin"});
+                    " requests aws-ofi-nccl, but NCCL_NET_PLUGIN=spcx loads another plugin"});
     for (const std::string plugin : {"ofi", "aws", "my-aws-ofi", "/opt/libnccl-net.so", ""}) {
       EXPECT_EQ(with_plugin(net, plugin), Texts{}) << plugin;
     }
@@ -133,11 +133,11 @@ TEST(IbDisabled, WhereInfiniBandIsTheNetwork) {
     const auto said = whole("ib-disabled", input);
     return said.empty() ? "" : said.at(1);
   };
-  const std::string slow = "NCCL goes over TCP then, at a small part of the speed";
+  const std::string slow = "NCCL then uses TCP, at a fraction of the speed";
   EXPECT_EQ(why({set("NCCL_IB_DISABLE", "1")}, "ib"), slow);
   EXPECT_EQ(why({set("NCCL_IB_DISABLE", "2")}, "ib"), slow);
   EXPECT_EQ(why({set("NCCL_IB_DISABLE", "1"), set("NCCL_IB_HCA", "mlx5")}, ""),
-            "NCCL_IB_HCA chooses adapters that NCCL then does not use: it goes over TCP");
+            "NCCL_IB_HCA selects adapters that NCCL then does not use: traffic goes over TCP");
   EXPECT_EQ(why({set("NCCL_IB_DISABLE", "1")}, "cxi"), "");
   EXPECT_EQ(why({set("NCCL_IB_DISABLE", "1")}, ""), "");
   EXPECT_EQ(why({set("NCCL_IB_DISABLE", "0")}, "ib"), "");
@@ -216,7 +216,7 @@ TEST(Gdrcopy, OnGraceHopperWithoutTheRendezvousSettings) {
   for (const std::string name : {"NCCL_GDRCOPY_ENABLE", "FI_HMEM_CUDA_USE_GDRCOPY"}) {
     auto input = grace({set(name, "1")});
     const Texts told{"warning a.env:1:1 " + name +
-                     " turns GDRCopy on, on Grace Hopper, without the rendezvous settings"};
+                     " enables GDRCopy on Grace Hopper without the rendezvous settings"};
     EXPECT_EQ(found("gdrcopy", input), told);
     input.nodes = 2;
     EXPECT_EQ(found("gdrcopy", input), told);
@@ -249,7 +249,7 @@ TEST(Gdrcopy, BothRendezvousSettingsGuardIt) {
 
 TEST(MpichGpu, BesideNcclAlone) {
   const auto mpich = set("MPICH_GPU_SUPPORT_ENABLED", "1");
-  const Texts told{"warning a.env:1:1 MPICH_GPU_SUPPORT_ENABLED=1 beside NCCL"};
+  const Texts told{"warning a.env:1:1 MPICH_GPU_SUPPORT_ENABLED=1 together with NCCL"};
   EXPECT_EQ(found("mpich-gpu", scene({mpich, set("A", "1"), set("NCCL_DEBUG", "WARN")})), told);
   EXPECT_EQ(found("mpich-gpu", scene({mpich, set("TORCH_NCCL_DESYNC_DEBUG", "1")})), told);
   EXPECT_EQ(found("mpich-gpu", scene({mpich, set("TORCH_CPP_LOG_LEVEL", "INFO")})), Texts{});
@@ -263,10 +263,10 @@ TEST(IbElsewhere, OnAnotherNetwork) {
   EXPECT_EQ(found("ib-elsewhere", input), Texts{});
   input.nics = "cxi";
   EXPECT_EQ(found("ib-elsewhere", input),
-            Texts{"warning a.env:1:1 NCCL_IB_HCA is for InfiniBand, and the network here is Slingshot"});
+            Texts{"warning a.env:1:1 NCCL_IB_HCA is for InfiniBand, but the network here is Slingshot"});
   input.nics = "efa";
   EXPECT_EQ(found("ib-elsewhere", input),
-            Texts{"warning a.env:1:1 NCCL_IB_HCA is for InfiniBand, and the network here is EFA"});
+            Texts{"warning a.env:1:1 NCCL_IB_HCA is for InfiniBand, but the network here is EFA"});
   input.environments.push_back(environment("", {set("NCCL_NET", "IB"), set("NCCL_IB_TC", "106")}));
   EXPECT_EQ(found("ib-elsewhere", input).size(), 1U);
 }
@@ -275,8 +275,9 @@ TEST(VisibleDevices, FewerThanTheJobHas) {
   const auto seen = [](const std::string& text) {
     return found("visible-devices", script("#SBATCH --gres=gpu:4\n" + text + "\n"));
   };
-  EXPECT_EQ(seen("export CUDA_VISIBLE_DEVICES=0,1\npython a.py"),
-            Texts{"warning job.sh:2:8 CUDA_VISIBLE_DEVICES=0,1 shows 2 of the 4 GPUs that the job asks for"});
+  EXPECT_EQ(
+      seen("export CUDA_VISIBLE_DEVICES=0,1\npython a.py"),
+      Texts{"warning job.sh:2:8 CUDA_VISIBLE_DEVICES=0,1 exposes 2 of the 4 GPUs that the job requests"});
   for (const auto* fine :
        {"export CUDA_VISIBLE_DEVICES=0,1,2,3\npython a.py",
         "CUDA_VISIBLE_DEVICES=0 a &\nCUDA_VISIBLE_DEVICES=1,2,3 b", "CUDA_VISIBLE_DEVICES=0 a &\nb",
@@ -288,7 +289,7 @@ TEST(VisibleDevices, FewerThanTheJobHas) {
 
 TEST(DebugLeftOn, InTheJobsOwnOutput) {
   EXPECT_EQ(found("debug-left-on", scene({set("NCCL_DEBUG", "INFO")})),
-            Texts{"note a.env:1:1 NCCL_DEBUG=INFO writes NCCL's log into the job's own output"});
+            Texts{"note a.env:1:1 NCCL_DEBUG=INFO writes NCCL's log into the job's output"});
   EXPECT_EQ(found("debug-left-on", scene({set("NCCL_DEBUG", "WARN")})), Texts{});
   EXPECT_EQ(found("debug-left-on", scene({set("NCCL_DEBUG", "INFO"), set("NCCL_DEBUG_FILE", "/tmp/x")})),
             Texts{});
@@ -303,7 +304,7 @@ TEST(DebugLeftOn, OfOthersToo) {
         "RAY_BACKEND_LOG_LEVEL=debug", "VLLM_LOGGING_LEVEL=DEBUG"}) {
     const auto equals = log.find('=');
     EXPECT_EQ(found("debug-left-on", scene({set(log.substr(0, equals), log.substr(equals + 1))})),
-              Texts{"note a.env:1:1 " + log + " is for looking for a fault"});
+              Texts{"note a.env:1:1 " + log + " is for debugging"});
   }
   for (const auto* fine : {"FI_LOG_LEVEL", "UCX_LOG_LEVEL", "NVSHMEM_DEBUG", "RAY_BACKEND_LOG_LEVEL"})
     EXPECT_EQ(found("debug-left-on", scene({set(fine, "warn")})), Texts{}) << fine;
@@ -311,8 +312,8 @@ TEST(DebugLeftOn, OfOthersToo) {
 
 TEST(TransportOff, WithinANode) {
   EXPECT_EQ(found("transport-off", scene({set("NCCL_P2P_DISABLE", "1")})),
-            Texts{"warning a.env:1:1 NCCL_P2P_DISABLE=1: the GPUs of a node copy through the host's memory "
-                  "in place of "
+            Texts{"warning a.env:1:1 NCCL_P2P_DISABLE=1: the GPUs of a node copy through host memory "
+                  "instead of "
                   "NVLink or PCIe"});
   EXPECT_EQ(found("transport-off", scene({set("NCCL_P2P_LEVEL", "LOC")})).size(), 1U);
   EXPECT_EQ(found("transport-off", scene({set("NCCL_SHM_DISABLE", "1")})).size(), 1U);
@@ -326,8 +327,7 @@ TEST(IbDisabled, WhereTheNetworkIsNotKnown) {
   auto input = scene({set("NCCL_IB_DISABLE", "1")});
   EXPECT_EQ(found("ib-disabled", input), Texts{});
   input.nodes = 2;
-  EXPECT_EQ(found("ib-disabled", input),
-            Texts{"warning a.env:1:1 NCCL_IB_DISABLE=1 in a job of several nodes"});
+  EXPECT_EQ(found("ib-disabled", input), Texts{"warning a.env:1:1 NCCL_IB_DISABLE=1 in a multi-node job"});
   input.nics = "efa";
   EXPECT_EQ(found("ib-disabled", input), Texts{});
 }

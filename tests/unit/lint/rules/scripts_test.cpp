@@ -13,9 +13,9 @@ Texts lost(const std::string& text) {
 
 TEST(ExitCodeLost, BehindACommandThatEndsTheScript) {
   EXPECT_EQ(lost("set -e\npython a.py\ncode=$?\n"),
-            Texts{"error job.sh:3:1 under set -e this line is reached only where python succeeded"});
+            Texts{"error job.sh:3:1 under set -e this line is reached only if python succeeds"});
   EXPECT_EQ(lost("PYTHON=/opt/python3\nset -e\n$PYTHON a.py\ncode=$?\n"),
-            Texts{"error job.sh:4:1 under set -e this line is reached only where python3 succeeded"});
+            Texts{"error job.sh:4:1 under set -e this line is reached only if python3 succeeds"});
 }
 
 TEST(ExitCodeLost, HoweverErrexitIsTurnedOn) {
@@ -62,7 +62,7 @@ TEST(ExitCodeLost, OnlyWhereTheCodeIsKept) {
 
 TEST(ExitCodeLost, ACommandWithinASubstitutionIsNotTheOneBefore) {
   EXPECT_EQ(lost("set -e\npython a.py\ncode=$? A=$(cat b)\n"),
-            Texts{"error job.sh:3:1 under set -e this line is reached only where python succeeded"});
+            Texts{"error job.sh:3:1 under set -e this line is reached only if python succeeds"});
   EXPECT_EQ(lost("echo $(set -e)\npython a.py\ncode=$?\n"), Texts{});
 }
 
@@ -72,23 +72,23 @@ Texts hidden(const std::string& text) {
 
 TEST(ExitCodeHidden, BehindTheLastProgram) {
   const Texts found{
-      "warning job.sh:4:1 the script ends with the exit code of this line: a failure of srun is lost"};
+      "warning job.sh:4:1 the script exits with the exit code of this line: a failure of srun is lost"};
   for (const std::string last : {"echo done", "date", "exit 0", "A=1", "printf 'x\\n'", "true"})
     EXPECT_EQ(hidden("srun python a.py\n" + last + "\n"), found) << last;
   EXPECT_EQ(
       hidden("for i in 1 2; do\n  /opt/python a.py\ndone\necho done\n"),
-      Texts{"warning job.sh:6:1 the script ends with the exit code of this line: a failure of python is "
+      Texts{"warning job.sh:6:1 the script exits with the exit code of this line: a failure of python is "
             "lost"});
   EXPECT_EQ(whole("exit-code-hidden", script("srun python a.py\necho done\n")),
-            (Texts{"the script ends with the exit code of this line: a failure of srun is lost",
-                   "Slurm takes the job for one that succeeded, and starts those that depend on it (afterok)",
-                   "set -e above, or srun … || exit", "bash(1), EXIT STATUS, wait"}));
+            (Texts{"the script exits with the exit code of this line: a failure of srun is lost",
+                   "Slurm considers the job successful and starts dependent jobs (afterok)",
+                   "add `set -e` above, or use srun … || exit", "bash(1), EXIT STATUS, wait"}));
 }
 
 TEST(ExitCodeHidden, OfTheProgramThatTheLineNames) {
   EXPECT_EQ(
       hidden("git pull\nif [ $? -ne 0 ]; then exit; fi\nsrun bash -c 'python a.py; python b.py'\necho x\n"),
-      Texts{"warning job.sh:6:1 the script ends with the exit code of this line: a failure of srun is "
+      Texts{"warning job.sh:6:1 the script exits with the exit code of this line: a failure of srun is "
             "lost"});
 }
 
@@ -98,9 +98,9 @@ TEST(ExitCodeHidden, WaitWithoutAProcess) {
         whole("exit-code-hidden", script("#SBATCH -N 2\n" + on +
                                          "for i in 1 2; do\n  srun -N1 python a.py &\n  if [ 1 ]; then\n    "
                                          "sleep 1\n  fi\ndone\nwait\n")),
-        (Texts{"wait without a process succeeds whatever has failed",
-               "Slurm takes the job for one that succeeded, and starts those that depend on it (afterok)",
-               "pids+=($!) behind each &, then: for pid in \"${pids[@]}\"; do wait \"$pid\" || code=$?; "
+        (Texts{"`wait` without a process id succeeds even if a program failed",
+               "Slurm considers the job successful and starts dependent jobs (afterok)",
+               "add pids+=($!) after each &, then: for pid in \"${pids[@]}\"; do wait \"$pid\" || code=$?; "
                "done; exit ${code:-0}",
                "bash(1), EXIT STATUS, wait"}));
 }
@@ -122,9 +122,10 @@ TEST(Unset, InANumberOrAtTheHeadOfAPath) {
   EXPECT_EQ(
       whole("unset", script("GPUS_PER_NODE=8\nN=$(( $NUM_GPUS_PER_NODE * 2 ))\npython a.py $N $PORTS\n")),
       (Texts{"nothing sets NUM_GPUS_PER_NODE",
-             "bash takes it as empty, and says nothing: it is 0 in $(( )), and a path that begins with it "
-             "begins at the root",
-             "GPUS_PER_NODE, if that is meant; --env NUM_GPUS_PER_NODE=… here, if it is given to the job",
+             "bash silently treats it as empty: it is 0 in $(( )), and a path that starts with it starts "
+             "at the root",
+             "GPUS_PER_NODE, if that is what you meant; otherwise pass --env NUM_GPUS_PER_NODE=… if the job "
+             "gets it from outside",
              "bash(1), set -u"}));
   EXPECT_EQ(
       found("unset", script("DIR=$n/space\nDATA=/x\npython \"${DATAS}/a.py\" \\\n  --dir=$out/x $DATA\n")),
@@ -142,32 +143,33 @@ TEST(Unset, NotWhereItMayBeEmpty) {
 
 TEST(Unreadable, WhatBashCannotReadIsTold) {
   EXPECT_EQ(found("unreadable", script("a\nif b\n")),
-            Texts{"error job.sh:2:1 bash cannot read this: syntax error: unexpected end of file"});
+            Texts{"error job.sh:2:1 bash cannot parse this: syntax error: unexpected end of file"});
   EXPECT_EQ(found("unreadable", script("a\nif b; then c; fi\n")), Texts{});
 }
 
 TEST(Unreadable, AScriptOfTheJobThatIsNotHere) {
   EXPECT_EQ(found("unreadable", script("source env.sh\nsrun ./inner.sh\nbash more/last.sh\n./train.py\n"
                                        "source /opt/env.sh\n")),
-            (Texts{"note job.sh:1:1 env.sh is not here: what it sets was not looked at",
-                   "note job.sh:2:1 inner.sh is not here: what it starts was not looked at",
-                   "note job.sh:3:1 more/last.sh is not here: what it starts was not looked at"}));
+            (Texts{"note job.sh:1:1 env.sh is not here: what it sets was not examined",
+                   "note job.sh:2:1 inner.sh is not here: what it starts was not examined",
+                   "note job.sh:3:1 more/last.sh is not here: what it starts was not examined"}));
   EXPECT_EQ(whole("unreadable", script("source env.sh\npython a.py\n")),
-            (Texts{"env.sh is not here: what it sets was not looked at",
-                   "a path is looked for where lint is called, or else beside the script",
-                   "lint in the folder where the job is submitted", ""}));
+            (Texts{"env.sh is not here: what it sets was not examined",
+                   "a path is looked up in the directory where lint is called, then next to the script",
+                   "run lint in the directory where the job is submitted", ""}));
 }
 
 TEST(NoFolder, OutputIntoAFolderThatIsNotThere) {
-  EXPECT_EQ(whole("no-folder", script("python a.py > log/x.txt\n")),
-            (Texts{"bash cannot write into log/, which is not there",
-                   "bash then does not start the program, says so in a line, and goes on to the next command",
-                   "mkdir -p log/ before it", "bash(1), REDIRECTION"}));
+  EXPECT_EQ(
+      whole("no-folder", script("python a.py > log/x.txt\n")),
+      (Texts{"bash cannot write to log/, which does not exist",
+             "bash then prints an error, does not start the program, and continues with the next command",
+             "run `mkdir -p log/` first", "bash(1), REDIRECTION"}));
   EXPECT_EQ(found("no-folder", script("python a.py &> a/x &\nsrun bash -c 'python b.py > b/$SLURM_PROCID'\n"
                                       "python c.py >> c/$(date +%s)\nwait\n")),
-            (Texts{"warning job.sh:1:1 bash cannot write into a/, which is not there",
-                   "warning job.sh:2:1 bash cannot write into b/, which is not there",
-                   "warning job.sh:3:1 bash cannot write into c/, which is not there"}));
+            (Texts{"warning job.sh:1:1 bash cannot write to a/, which does not exist",
+                   "warning job.sh:2:1 bash cannot write to b/, which does not exist",
+                   "warning job.sh:3:1 bash cannot write to c/, which does not exist"}));
 }
 
 TEST(NoFolder, OneThatIsMadeOrMayBeOnTheCluster) {
@@ -187,19 +189,21 @@ TEST(NoFolder, TheProgramIsLookedAtAllTheSame) {
 TEST(Unreadable, WhereTheScriptEndsWithoutWhatItNeeds) {
   EXPECT_EQ(
       whole("unreadable", script("set -u\npython $1\n")),
-      (Texts{"the script ends here with 1, without what the cluster would give it: $1: unbound variable",
-             "what comes later was not looked at",
-             "its arguments behind --, its variables as --env NAME=VALUE", ""}));
+      (Texts{
+          "the script exits here with code 1, without what the cluster would provide: $1: unbound variable",
+          "the rest was not examined", "pass its arguments after --, its variables as --env NAME=VALUE",
+          ""}));
   EXPECT_EQ(
       found("unreadable", script("echo no model\nexit 2\npython a.py\n")),
-      Texts{"warning job.sh:2:1 the script ends here with 2, without what the cluster would give it: no "
-            "model"});
+      Texts{
+          "warning job.sh:2:1 the script exits here with code 2, without what the cluster would provide: no "
+          "model"});
   EXPECT_EQ(found("unreadable", script("set -u\npython $1\n", {.arguments = {"a.py"}})), Texts{});
 }
 
 TEST(ExitCodeOfTee, WithoutPipefail) {
   EXPECT_EQ(found("exit-code-of-tee", script("python a.py \\\n  --x 2>&1 | tee log\n")),
-            Texts{"warning job.sh:2:12 behind | tee the exit code of the program is lost"});
+            Texts{"warning job.sh:2:12 after | tee the exit code of the program is lost"});
   for (const auto* fine :
        {"set -o pipefail\npython a.py | tee log\n", "set -euo pipefail\npython a.py | tee log\n",
         "python a.py | tee log &\nwait\n", "echo a | tee log\n", "python a.py > log\n",
@@ -210,7 +214,7 @@ TEST(ExitCodeOfTee, WithoutPipefail) {
 
 TEST(FailedTest, OfAVariableThatNothingSets) {
   EXPECT_EQ(found("failed-test", script("if [ $NODES -le 4 ]; then A=1; fi\npython a.py\n")),
-            Texts{"warning job.sh:1:7 this test has no answer: nothing sets NODES"});
+            Texts{"warning job.sh:1:7 this test is invalid: nothing sets NODES"});
   for (const auto* fine : {"if [ \"$NODES\" = 4 ]; then A=1; fi\n", "if [[ $NODES -le 4 ]]; then A=1; fi\n",
                            "NODES=2\nif [ $NODES -le 4 ]; then A=1; fi\n"})
     EXPECT_EQ(found("failed-test", script(fine)), Texts{}) << fine;
@@ -218,7 +222,7 @@ TEST(FailedTest, OfAVariableThatNothingSets) {
 
 TEST(ExitCodeOfTee, OfABlockToo) {
   EXPECT_EQ(found("exit-code-of-tee", script("set -e\n(\n  echo a\n  python a.py\n) |& tee log\n")),
-            Texts{"warning job.sh:5:3 behind | tee the exit code of the program is lost"});
+            Texts{"warning job.sh:5:3 after | tee the exit code of the program is lost"});
   EXPECT_EQ(
       found("exit-code-of-tee", script("for i in 1 2; do\n  python a.py $i\ndone 2>&1 | tee log\n")).size(),
       1U);
@@ -232,7 +236,7 @@ TEST(ExitCodeOfTee, OfABlockToo) {
 TEST(NotWaitedFor, AJobEndsWithItsScript) {
   const std::string job = "#SBATCH -N 1\n";
   EXPECT_EQ(found("not-waited-for", script(job + "python a.py &\npython b.py &\necho done\n")),
-            Texts{"error job.sh:3:1 the script ends while python still runs in the background"});
+            Texts{"error job.sh:3:1 the script exits while python still runs in the background"});
   for (const auto* fine :
        {"python a.py &\nwait\n", "python a.py &\npython b.py\n", "python a.py\n",
         "python a.py &\nPID=$!\nwait $PID\n",
@@ -243,7 +247,7 @@ TEST(NotWaitedFor, AJobEndsWithItsScript) {
 
 TEST(LateTrap, BehindTheWorkItCatchesNothing) {
   EXPECT_EQ(found("late-trap", script("python a.py\ntrap 'rm x' EXIT\n")),
-            Texts{"warning job.sh:2:1 this trap is set when the work is done"});
+            Texts{"warning job.sh:2:1 this trap is set after the work is done"});
   for (const auto* fine :
        {"trap 'rm x' EXIT\npython a.py\n", "python a.py &\ntrap 'kill %1' TERM\nwait\n", "trap 'rm x' EXIT\n",
         "python a.py\ntrap - EXIT\n", "python a.py\ntrap 'rm x' EXIT\npython b.py\n"}) {
@@ -253,9 +257,9 @@ TEST(LateTrap, BehindTheWorkItCatchesNothing) {
 
 TEST(LineEnds, TheFirstIsTold) {
   EXPECT_EQ(found("line-ends", script("a\r\nb\r\n")),
-            Texts{"error job.sh:1:1 the lines end as on Windows (CRLF)"});
+            Texts{"error job.sh:1:1 the file has Windows line endings (CRLF)"});
   EXPECT_EQ(found("line-ends", script("a\nb\n\nc\r\n")),
-            Texts{"error job.sh:4:1 the lines end as on Windows (CRLF)"});
+            Texts{"error job.sh:4:1 the file has Windows line endings (CRLF)"});
   EXPECT_EQ(found("line-ends", script("a\rb\n")), Texts{});
   EXPECT_EQ(whole("line-ends", script("a\r\n")).at(2), "sed -i 's/\\r$//' job.sh");
   const auto findings = lint(script("a\r\n"));
@@ -266,21 +270,21 @@ TEST(LineEnds, TheFirstIsTold) {
 
 TEST(SecretRule, ValuesAndOptionsAreTold) {
   EXPECT_EQ(found("secret", script("export HF_TOKEN=s3cr3t-value\nserve --api-key s3cr3t-other\n")),
-            (Texts{"warning job.sh:1:8 the value of HF_TOKEN stands in this file",
-                   "warning job.sh:2:17 the value of --api-key stands in this file"}));
+            (Texts{"warning job.sh:1:8 the value of HF_TOKEN is in this file",
+                   "warning job.sh:2:17 the value of --api-key is in this file"}));
   EXPECT_EQ(whole("secret", script("export HF_TOKEN=s3cr3t-value\n")).at(2),
             "read it where it is needed: HF_TOKEN=$(< ~/.secrets/HF_TOKEN)  (nlaunch: secrets:)");
   EXPECT_EQ(found("secret", script("export HF_TOKEN=$(< ~/.token)\n")), Texts{});
   const ScriptJob given{.variables = {"WANDB_API_KEY=0123456789abcdef"}};
   EXPECT_EQ(found("secret", script("export KEY=1 WANDB_API_KEY=$WANDB_API_KEY\npython x.py\n", given)),
             Texts{});
-  const Texts words{"note job.sh:1:15 the value of WANDB_API_KEY is among the words of a command"};
+  const Texts words{"note job.sh:1:15 the value of WANDB_API_KEY is in the arguments of a command"};
   const std::string docker = "docker run -e WANDB_API_KEY=$WANDB_API_KEY image python x.py\n";
   EXPECT_EQ(found("secret", script(docker, given)), words);
   EXPECT_EQ(found("secret", script(docker)), words);
   EXPECT_EQ(found("secret", script("docker run -e WANDB_API_KEY image python x.py\n", given)), Texts{});
   EXPECT_EQ(found("secret", script("python x.py --use_wandb $WANDB_API_KEY\n", given)),
-            Texts{"note job.sh:1:25 the value of WANDB_API_KEY is among the words of a command"});
+            Texts{"note job.sh:1:25 the value of WANDB_API_KEY is in the arguments of a command"});
   EXPECT_EQ(found("secret", script("python x.py\n", given)), Texts{});
 }
 
@@ -289,8 +293,8 @@ TEST(SecretRule, AnOptionIsOfNoRole) {
   input.environments = {environment("learner", {set("HF_TOKEN", "s3cr3t-value")})};
   input.secrets = {{"the value of --token", "s3cr3t-value", {a_file("z.sh"), 1, 1, 1}}};
   EXPECT_EQ(found("secret", input),
-            (Texts{"warning learner.env:1:1 (learner) the value of HF_TOKEN stands in this file",
-                   "warning z.sh:1:1 the value of --token stands in this file"}));
+            (Texts{"warning learner.env:1:1 (learner) the value of HF_TOKEN is in this file",
+                   "warning z.sh:1:1 the value of --token is in this file"}));
 }
 
 TEST(SecretRule, AFewHundredAreEnough) {
@@ -307,7 +311,7 @@ TEST(Conda, ActivateWithoutItsFunction) {
     return found("conda", script(first + "\n#SBATCH --nodes=1\n" + text));
   };
   EXPECT_EQ(conda("#!/bin/bash", "conda activate a\npython a.py\n"),
-            Texts{"warning job.sh:3:1 conda activate in a shell that has not been told of it"});
+            Texts{"warning job.sh:3:1 conda activate in a shell that is not set up for it"});
   EXPECT_EQ(conda("#!/bin/bash -l", "conda activate a\n"), Texts{});
   for (const std::string told : {"source ~/.bashrc\n", "source /opt/conda/etc/profile.d/conda.sh\n",
                                  "eval \"$(conda shell.bash hook)\"\n", "module load anaconda\n"})
@@ -317,7 +321,7 @@ TEST(Conda, ActivateWithoutItsFunction) {
 TEST(InstallsAtOnce, InEachTask) {
   const std::string job = "#!/bin/bash\n#SBATCH --nodes=1 --ntasks=4\n";
   EXPECT_EQ(found("installs-at-once", script(job + "srun pip install a\npython a.py\n")),
-            Texts{"warning job.sh:3:1 several tasks install packages at once"});
+            Texts{"warning job.sh:3:1 several tasks install packages at the same time"});
   EXPECT_EQ(found("installs-at-once", script(job + "pip install a\nsrun python a.py\n")), Texts{});
   EXPECT_EQ(found("installs-at-once", script(job + "srun -n1 pip install a\nsrun python a.py\n")), Texts{});
 }

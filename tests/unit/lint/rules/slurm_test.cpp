@@ -14,7 +14,7 @@ Texts cut(const std::string& list) {
 }
 
 Texts cut_at(const std::string& name) {
-  return {"error job.sh:1:1 --export cuts the value of " + name + " at its comma"};
+  return {"error job.sh:1:1 --export cuts off the value of " + name + " at its comma"};
 }
 
 TEST(ExportCommas, WhatIsNoNameIsTheRestOfAValue) {
@@ -39,10 +39,10 @@ TEST(ExportCommas, BehindAListAWordInCapitalsIsMoreOfIt) {
 
 TEST(ExportCommas, StepsAreLookedAtToo) {
   EXPECT_EQ(found("export-commas", script("true\nsrun --mpi=none --export=ALL,A=b,c python a.py\n")),
-            Texts{"error job.sh:2:17 --export cuts the value of A at its comma"});
+            Texts{"error job.sh:2:17 --export cuts off the value of A at its comma"});
   EXPECT_EQ(found("export-commas", script("srun --export-file=A=b,c python a.py\n")), Texts{});
   EXPECT_EQ(whole("export-commas", script("#SBATCH --export=A=b,c\n")).at(2),
-            "export A=… in front of srun, and --export=ALL");
+            "use `export A=…` before srun, and --export=ALL");
 }
 
 Texts cpus(const std::string& text) {
@@ -50,7 +50,7 @@ Texts cpus(const std::string& text) {
 }
 
 TEST(CpusPerTask, AStepAsksForItself) {
-  const std::string what = "srun does not take over --cpus-per-task from the job";
+  const std::string what = "srun does not inherit --cpus-per-task from the job";
   EXPECT_EQ(cpus("srun python a.py"), Texts{"warning job.sh:3:1 " + what});
   EXPECT_EQ(cpus("srun --mpi=none -N 2 python a.py\nsrun python b.py"), Texts{"warning job.sh:3:1 " + what});
   EXPECT_EQ(cpus("srun -c 8 python a.py\nsrun python b.py"), Texts{"warning job.sh:4:1 " + what});
@@ -95,8 +95,7 @@ Texts late_folder(const std::string& option, const std::string& command) {
 
 TEST(OutputFolder, TheScriptMakesItTooLate) {
   const auto told = [](const std::string& folder) {
-    return Texts{"warning job.sh:1:1 the script makes " + folder +
-                 " itself, where Slurm already wants to write"};
+    return Texts{"warning job.sh:1:1 the script creates " + folder + " itself, after Slurm needs it"};
   };
   EXPECT_EQ(late_folder("--output=logs/%j.out", "mkdir -p logs"), told("logs"));
   EXPECT_EQ(late_folder("--error=logs/a/%j.err", "true\nmkdir -p x logs/a\nls"), told("logs/a"));
@@ -121,7 +120,8 @@ TEST(OutputFolder, ARelativeOneIsLookedFor) {
   auto input = script("#SBATCH --output=logs/%j.out\npython a.py\n");
   std::set<std::string> there;
   input.folder_exists = [&](const std::string& path) { return there.contains(path); };
-  EXPECT_EQ(found("output-folder", input), Texts{"note job.sh:1:1 the log folder logs does not exist here"});
+  EXPECT_EQ(found("output-folder", input),
+            Texts{"note job.sh:1:1 the log directory logs does not exist here"});
   there.insert("logs");
   EXPECT_EQ(found("output-folder", input), Texts{});
   for (const auto* option : {"/logs/%j.out", "%j.out", "logs/%u/%j.out"}) {
@@ -148,11 +148,10 @@ TEST(Unexpanded, NoShellReadsDirectives) {
     const auto all = whole("unexpanded", script("#SBATCH " + option + "\npython a.py\n"));
     return all.empty() ? "" : all.at(0);
   };
-  EXPECT_EQ(of("--output=$HOME/logs/%j.out"),
-            "sbatch does not expand $HOME: --output gets it as it is written");
-  EXPECT_EQ(of("-e ~/logs/%j.err"), "sbatch does not expand ~: --error gets it as it is written");
-  EXPECT_EQ(of("--nodes=${NODES}"), "sbatch does not expand ${NODES}: --nodes gets it as it is written");
-  EXPECT_EQ(of("--account=$A"), "sbatch does not expand $A: --account gets it as it is written");
+  EXPECT_EQ(of("--output=$HOME/logs/%j.out"), "sbatch does not expand $HOME: --output gets it verbatim");
+  EXPECT_EQ(of("-e ~/logs/%j.err"), "sbatch does not expand ~: --error gets it verbatim");
+  EXPECT_EQ(of("--nodes=${NODES}"), "sbatch does not expand ${NODES}: --nodes gets it verbatim");
+  EXPECT_EQ(of("--account=$A"), "sbatch does not expand $A: --account gets it verbatim");
   for (const auto* option : {"--output=%u/~x/%j", "--comment=$HOME", "--exclusive", "--output=a~/b"})
     EXPECT_EQ(of(option), "") << option;
 }
@@ -172,7 +171,7 @@ TEST(LostDirective, AMisspeltOne) {
 
 TEST(LostDirective, OneWithABlank) {
   EXPECT_EQ(directives("#!/bin/bash\n# SBATCH --ntasks-per-node=1\ntrue\n"),
-            Texts{"note job.sh:2:1 # SBATCH with a blank is a comment: --ntasks-per-node is not asked for"});
+            Texts{"note job.sh:2:1 # SBATCH with a space is a comment: --ntasks-per-node is ignored"});
   EXPECT_EQ(directives("# SBATCH -N 2\n").size(), 1U);
   for (const auto* text : {"# SBATCH -N 2\n#SBATCH --nodes=4\n", "# SBATCH options:\n", "## SBATCH -N 2\n",
                            "true\n# SBATCH -N 2\n", "# SBATCH -\n"})
@@ -181,7 +180,7 @@ TEST(LostDirective, OneWithABlank) {
 
 TEST(LostDirective, OneBehindTheFirstCommand) {
   EXPECT_EQ(directives("#SBATCH --time=1\ntrue\n#SBATCH --nodes=1\n"),
-            Texts{"warning job.sh:3:1 this #SBATCH stands behind the first command"});
+            Texts{"warning job.sh:3:1 this #SBATCH is after the first command"});
   EXPECT_EQ(directives("#SBATCH --time=1\n# a\n#SBATCH --nodes=1\ntrue\n# a comment\n"), Texts{});
   EXPECT_EQ(directives("#SBATCH --time=1\n"), Texts{});
   EXPECT_EQ(directives("true #SBATCH\n"), Texts{});
@@ -189,7 +188,7 @@ TEST(LostDirective, OneBehindTheFirstCommand) {
 
 TEST(OutputFolder, NoFolderHasTheJobsNumber) {
   EXPECT_EQ(late_folder("--output=logs/%j/x.out", "true"),
-            Texts{"warning job.sh:1:1 --output=logs/%j/x.out is in a folder that is named after the job"});
+            Texts{"warning job.sh:1:1 --output=logs/%j/x.out is in a directory named after the job"});
   EXPECT_EQ(late_folder("--error=logs/%5A_%a/x", "true").size(), 1U);
   EXPECT_EQ(late_folder("--output=logs/%u/%x/%j.out", "true"), Texts{});
 }
@@ -200,10 +199,10 @@ TEST(SbatchOption, WhatSbatchDoesNotHave) {
     return all.empty() ? "" : all.at(0) + "; " + all.at(2);
   };
   EXPECT_EQ(said("--ntask-per-nodes=4"),
-            "sbatch has no option --ntask-per-nodes; --ntasks-per-node, if that is meant");
-  EXPECT_EQ(said("--job_name=a"), "sbatch has no option --job_name; --job-name, if that is meant");
+            "sbatch has no option --ntask-per-nodes; --ntasks-per-node, if that is what you meant");
+  EXPECT_EQ(said("--job_name=a"), "sbatch has no option --job_name; --job-name, if that is what you meant");
   EXPECT_EQ(said("--cpu-bind=none"),
-            "--cpu-bind is an option of srun, and none of sbatch; srun --cpu-bind, in front of the program");
+            "--cpu-bind is an option of srun, not of sbatch; use srun --cpu-bind in front of the program");
   for (const auto* fine :
        {"-q debug", "--tasks-per-node=4", "--partit=gpu", "--nodes=2 # two", "--uenv=pytorch",
         "--container-image=a", "--qos debug", "--array=1-4", "--exclusive", "--tres-per-task=cpu:4"}) {
@@ -213,11 +212,11 @@ TEST(SbatchOption, WhatSbatchDoesNotHave) {
 
 TEST(StrayWord, WhatBelongsToNoOption) {
   EXPECT_EQ(whole("stray-word", script("#SBATCH --nodelist=a b c\n")),
-            (Texts{"'b' belongs to no option",
-                   "a list of nodes has commas, and no blanks: what follows a blank is not in it",
+            (Texts{"'b' does not belong to any option",
+                   "a node list uses commas, not spaces: names after a space are not part of it",
                    "--nodelist=a,b", "sbatch(1); getopt(3)"}));
   EXPECT_EQ(found("stray-word", script("#SBATCH --comment=a b\n")),
-            Texts{"error job.sh:1:1 'b' belongs to no option"});
+            Texts{"error job.sh:1:1 'b' does not belong to any option"});
   for (const auto* fine :
        {"--comment=\"a b\"", "--nodes 2", "-p gpu # the large one", "hetjob", "--mem=0 #all"}) {
     EXPECT_EQ(found("stray-word", script(std::string("#SBATCH ") + fine + "\n")), Texts{}) << fine;
@@ -226,7 +225,7 @@ TEST(StrayWord, WhatBelongsToNoOption) {
 
 TEST(ArrayName, WithoutAnArray) {
   EXPECT_EQ(found("array-name", script("#SBATCH --output=a-%A_%a.out\n")),
-            Texts{"note job.sh:1:1 %a is the index in an array, and this job is none"});
+            Texts{"note job.sh:1:1 %a is the array index, but this job is not an array"});
   EXPECT_EQ(found("array-name", script("#SBATCH --output=a-%A_%a.out\n#SBATCH --array=1-4\n")), Texts{});
   EXPECT_EQ(found("array-name", script("#SBATCH --output=a-%a.out\necho $SLURM_ARRAY_TASK_ID\n")), Texts{});
   EXPECT_EQ(found("array-name", script("#SBATCH --output=a-%A.out\n")), Texts{});
@@ -238,8 +237,8 @@ TEST(NodeList, EachNodeIsAnElement) {
       found("node-list",
             script(job + "nodes=(\"$list\")\nsrun -w \"${nodes[0]}\" ray start\nsrun -w \"${nodes[1]}\" "
                          "ray start\n")),
-      (Texts{"error job.sh:4:1 srun -w gets several nodes in one word, with blanks between",
-             "error job.sh:5:1 srun -w gets no node: what should name it is empty"}));
+      (Texts{"error job.sh:4:1 srun -w gets several nodes in one word, separated by spaces",
+             "error job.sh:5:1 srun -w gets no node: its value is empty"}));
   EXPECT_EQ(found("node-list", script(job + "nodes=($list)\nsrun -w \"${nodes[1]}\" ray start\n")), Texts{});
 }
 
@@ -247,9 +246,9 @@ TEST(RankOfShell, ATasksVariableInTheBatchScript) {
   const std::string job = "#SBATCH -N 2\n";
   EXPECT_EQ(
       found("rank-of-shell", script(job + "srun bash -c \"torchrun --node_rank $SLURM_NODEID a.py\"\n")),
-      Texts{"error job.sh:2:1 $SLURM_NODEID is expanded here, by the batch script's own shell"});
+      Texts{"error job.sh:2:1 $SLURM_NODEID is expanded here, by the batch script's shell"});
   EXPECT_EQ(found("rank-of-shell", script(job + "export NODE_RANK=$SLURM_PROCID\nsrun torchrun a.py\n")),
-            Texts{"error job.sh:2:1 $SLURM_PROCID is expanded here, by the batch script's own shell"});
+            Texts{"error job.sh:2:1 $SLURM_PROCID is expanded here, by the batch script's shell"});
   for (const auto* fine : {"srun bash -c 'torchrun --node_rank $SLURM_NODEID a.py'\n",
                            "srun bash -c \"x --rank \\$SLURM_PROCID\"\n",
                            "srun -N 1 -n 1 bash -c \"x $SLURM_NODEID\"\n", "echo $SLURM_NODEID\nsrun x\n",
@@ -260,7 +259,7 @@ TEST(RankOfShell, ATasksVariableInTheBatchScript) {
 
 TEST(RankOfShell, APathIsOneForAllNodes) {
   const std::string job = "#SBATCH -N 2\n";
-  const std::string told = "job.sh:2:1 $SLURM_NODEID is expanded here, by the batch script's own shell";
+  const std::string told = "job.sh:2:1 $SLURM_NODEID is expanded here, by the batch script's shell";
   EXPECT_EQ(found("rank-of-shell",
                   script(job + "export CACHE=/tmp/a-$SLURM_NODEID\nsrun torchrun --rdzv_id 1 a.py\n")),
             Texts{"warning " + told});
@@ -271,14 +270,14 @@ TEST(RankOfShell, APathIsOneForAllNodes) {
 TEST(RankOfShell, TheFirstCommandMayBeOfASubstitution) {
   EXPECT_EQ(found("rank-of-shell",
                   script("#SBATCH -N 2\nA=$(hostname)\nexport R=$SLURM_PROCID\nsrun python a.py\n")),
-            Texts{"error job.sh:3:1 $SLURM_PROCID is expanded here, by the batch script's own shell"});
+            Texts{"error job.sh:3:1 $SLURM_PROCID is expanded here, by the batch script's shell"});
 }
 
 TEST(PartedText, AllArgumentsInOneText) {
   const std::string job = "#SBATCH -N 2\n";
   const ScriptJob two{.arguments = {"--epochs", "2"}};
   EXPECT_EQ(found("parted-text", script(job + "srun bash -c \"python a.py $@\"\n", two)),
-            Texts{"error job.sh:2:1 $@ ends the text for bash -c at its first argument"});
+            Texts{"error job.sh:2:1 $@ cuts off the text for bash -c at its first argument"});
   for (const auto* fine : {"srun bash -c \"python a.py $*\"\n",
                            "srun bash -c 'python a.py \"$@\"' x \"$@\"\n", "srun python a.py \"$@\"\n"})
     EXPECT_EQ(found("parted-text", script(job + fine, two)), Texts{}) << fine;
@@ -312,8 +311,7 @@ TEST(ArrayOutput, OneFileForAllTasks) {
     return found("array-output",
                  script("#!/bin/bash\n#SBATCH --array=0-3\n#SBATCH " + option + "\npython a.py\n"));
   };
-  EXPECT_EQ(output("--output=log.txt"),
-            Texts{"warning job.sh:3:1 all tasks of the array write into one file"});
+  EXPECT_EQ(output("--output=log.txt"), Texts{"warning job.sh:3:1 all tasks of the array write to one file"});
   EXPECT_EQ(output("-o log-%A.txt").size(), 1U);
   for (const std::string own : {"--output=%A_%a.txt", "--output=%j.txt", "--output=/dev/null", "--time=1"})
     EXPECT_EQ(output(own), Texts{}) << own;

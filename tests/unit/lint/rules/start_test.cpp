@@ -60,20 +60,19 @@ TEST(ContainerEnvironment, WhatDoesNotReachTheProgramIsTold) {
   input.environments = {environment("learner", {}), environment("other", {})};
   input.environments[0].cleaned_by = "--clearenv";
   input.environments[0].wrapper_span = {a_file("a.yaml"), 4, 2, 1};
-  EXPECT_EQ(
-      found("container-environment", input),
-      Texts{"error a.yaml:4:2 (learner) the wrapper of 'learner' takes the environment away (--clearenv)"});
+  EXPECT_EQ(found("container-environment", input),
+            Texts{"error a.yaml:4:2 (learner) the wrapper of 'learner' clears the environment (--clearenv)"});
   EXPECT_EQ(whole("container-environment", input).at(2),
-            "leave --clearenv out: the environment is the plan's");
+            "remove --clearenv: the plan already sets the environment");
   input.environments[0].plan_passes = true;
   EXPECT_EQ(found("container-environment", input), Texts{});
   input.from_modules = {set("FI_PROVIDER", "cxi")};
   EXPECT_EQ(
       found("container-environment", input),
-      Texts{"warning a.yaml:4:2 (learner) the wrapper of 'learner' takes the environment away (--clearenv)"});
-  EXPECT_EQ(
-      whole("container-environment", input).at(1),
-      "what the site's modules set (FI_PROVIDER, ...) does not reach the program; what the plan sets does");
+      Texts{"warning a.yaml:4:2 (learner) the wrapper of 'learner' clears the environment (--clearenv)"});
+  EXPECT_EQ(whole("container-environment", input).at(1),
+            "variables set by the site's modules (FI_PROVIDER, ...) do not reach the program; those set by "
+            "the plan do");
 }
 
 Texts overrides(const std::string& text) {
@@ -101,7 +100,7 @@ TEST(ModuleOverrides, OfAPlanWhatBothSetIsTold) {
     return found("module-overrides", input);
   };
   EXPECT_EQ(said(set("A", "1"), set("A", "2")),
-            Texts{"note learner.env:1:1 (learner) a module sets A=2 too"});
+            Texts{"note learner.env:1:1 (learner) a module also sets A=2"});
   EXPECT_EQ(said(set("A", "1"), set("A", "1")), Texts{});
   EXPECT_EQ(said(set("A", "1"), set("B", "2")), Texts{});
   EXPECT_EQ(said(set("A", "1"), open("A")), Texts{});

@@ -11,7 +11,7 @@ TEST(BlockingWait, YesTakesTheWatchdogAway) {
   for (const std::string name : {"TORCH_NCCL_BLOCKING_WAIT", "NCCL_BLOCKING_WAIT"}) {
     for (const std::string yes : {"1", "true", "True", "yes", "y", "t"}) {
       EXPECT_EQ(found("blocking-wait", scene({set(name, yes)})),
-                Texts{"error a.env:1:1 " + name + "=" + yes + " takes PyTorch's watchdog away"});
+                Texts{"error a.env:1:1 " + name + "=" + yes + " disables PyTorch's watchdog"});
     }
     for (const std::string no : {"0", "false", "no", "n", "f", "2", ""}) {
       EXPECT_EQ(found("blocking-wait", scene({set(name, no)})), Texts{}) << no;
@@ -22,7 +22,7 @@ TEST(BlockingWait, YesTakesTheWatchdogAway) {
 TEST(RecorderPath, ARecorderNeedsAFile) {
   for (const std::string name : {"TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE"}) {
     const Texts told{"warning a.env:1:1 " + name +
-                     " turns the flight recorder on, and nothing says where it writes"};
+                     " turns the flight recorder on, but nothing sets where it writes"};
     EXPECT_EQ(found("recorder-path", scene({set(name, "2000")})), told);
     EXPECT_EQ(found("recorder-path", scene({open(name)})), told);
     EXPECT_EQ(found("recorder-path", scene({set(name, "0")})), Texts{});
@@ -41,7 +41,7 @@ TEST(RecorderPath, BothNamesAreOneRecorder) {
   EXPECT_EQ(
       found("recorder-path",
             scene({set("TORCH_NCCL_TRACE_BUFFER_SIZE", "2000"), set("TORCH_FR_BUFFER_SIZE", "2000")})),
-      Texts{"warning a.env:2:1 TORCH_FR_BUFFER_SIZE turns the flight recorder on, and nothing says where "
+      Texts{"warning a.env:2:1 TORCH_FR_BUFFER_SIZE turns the flight recorder on, but nothing sets where "
             "it writes"});
   EXPECT_EQ(found("recorder-path",
                   scene({set("TORCH_NCCL_TRACE_BUFFER_SIZE", "2000"), set("TORCH_FR_BUFFER_SIZE", "0")}))
@@ -68,7 +68,7 @@ TEST(NosetDevices, NoIsYesForOlderRay) {
     return found("noset-devices", input);
   };
   for (const std::string no : {"0", "false", "no", "off", "False"}) {
-    const Texts told{"error a.env:1:1 " + name + "=" + no + " means yes before Ray 2.54"};
+    const Texts told{"error a.env:1:1 " + name + "=" + no + " means true before Ray 2.54"};
     EXPECT_EQ(with(no, ""), told);
     EXPECT_EQ(with(no, "2.53.9"), told);
     EXPECT_EQ(with(no, "2.54.0"), Texts{});
@@ -81,8 +81,8 @@ TEST(NosetDevices, NoIsYesForOlderRay) {
 TEST(LaunchBlocking, LeftOn) {
   EXPECT_EQ(found("launch-blocking", scene({set("CUDA_LAUNCH_BLOCKING", "1"), set("HIP_LAUNCH_BLOCKING", "0"),
                                             set("AMD_SERIALIZE_KERNEL", "3")})),
-            (Texts{"warning a.env:1:1 CUDA_LAUNCH_BLOCKING=1 waits for the end of every kernel",
-                   "warning a.env:3:1 AMD_SERIALIZE_KERNEL=3 waits for the end of every kernel"}));
+            (Texts{"warning a.env:1:1 CUDA_LAUNCH_BLOCKING=1 waits for every kernel to finish",
+                   "warning a.env:3:1 AMD_SERIALIZE_KERNEL=3 waits for every kernel to finish"}));
 }
 
 TEST(DistributedDebug, DetailLeftOn) {
@@ -94,7 +94,7 @@ TEST(DistributedDebug, DetailLeftOn) {
 TEST(ErrorsIgnored, AnErrorThatEndsNothing) {
   EXPECT_EQ(found("errors-ignored", scene({set("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0")})),
             Texts{"warning a.env:1:1 TORCH_NCCL_ASYNC_ERROR_HANDLING=0: a collective that fails or times out "
-                  "ends nothing"});
+                  "does not abort the process"});
   EXPECT_EQ(found("errors-ignored", scene({set("NCCL_ASYNC_ERROR_HANDLING", "0")})).size(), 1U);
   EXPECT_EQ(found("errors-ignored", scene({set("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1")})), Texts{});
 }

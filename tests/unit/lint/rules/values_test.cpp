@@ -16,13 +16,13 @@ Texts number_whole(const std::string& name, const std::string& value) {
 
 TEST(NotANumber, NcclAndLibfabricTakeTheDigitsInFront) {
   EXPECT_EQ(number_whole("NCCL_BUFFSIZE", "8M"),
-            (Texts{"NCCL_BUFFSIZE=8M is no number: NCCL reads 8",
-                   "NCCL takes the digits in front, or 0 where there are none, and says nothing",
-                   "a plain number", "NCCL: src/init.cc@2.30.7"}));
+            (Texts{"NCCL_BUFFSIZE=8M is not a number: NCCL reads 8",
+                   "NCCL silently reads the leading digits, or 0 if there are none", "a plain number",
+                   "NCCL: src/init.cc@2.30.7"}));
   EXPECT_EQ(number("FI_CXI_RDZV_THRESHOLD", "16K"),
-            Texts{"error a.env:1:1 FI_CXI_RDZV_THRESHOLD=16K is no number: libfabric reads 16"});
+            Texts{"error a.env:1:1 FI_CXI_RDZV_THRESHOLD=16K is not a number: libfabric reads 16"});
   EXPECT_EQ(number("NCCL_IB_DISABLE", "x"),
-            Texts{"error a.env:1:1 NCCL_IB_DISABLE=x is no number: NCCL reads 0"});
+            Texts{"error a.env:1:1 NCCL_IB_DISABLE=x is not a number: NCCL reads 0"});
   for (const std::string yes : {"true", "yes", "on", "True"}) {
     EXPECT_EQ(number_whole("NCCL_IB_DISABLE", yes).at(2), "NCCL_IB_DISABLE=1");
   }
@@ -47,16 +47,16 @@ TEST(NotANumber, EachOwnerHasItsOwnYesAndNo) {
     const auto said = number_whole(name, value);
     return said.empty() ? "" : said.at(1);
   };
-  EXPECT_EQ(otherwise("FI_CXI_ATS", "2"), "libfabric warns in its own log and takes the default");
-  EXPECT_EQ(otherwise("FI_CXI_ATS", "y"), "libfabric warns in its own log and takes the default");
-  EXPECT_EQ(otherwise("OFI_NCCL_CUDA_FLUSH_ENABLE", "yes"), "it ends the program at its start");
+  EXPECT_EQ(otherwise("FI_CXI_ATS", "2"), "libfabric warns in its own log and uses the default");
+  EXPECT_EQ(otherwise("FI_CXI_ATS", "y"), "libfabric warns in its own log and uses the default");
+  EXPECT_EQ(otherwise("OFI_NCCL_CUDA_FLUSH_ENABLE", "yes"), "it aborts the program at startup");
   for (const auto* word : {"0", "1", "true", "False", "yes", "no", "on", "OFF"}) {
     EXPECT_EQ(otherwise("FI_CXI_ATS", word), "") << word;
   }
   for (const auto* word : {"0", "1", "true", "False"}) {
     EXPECT_EQ(otherwise("OFI_NCCL_CUDA_FLUSH_ENABLE", word), "") << word;
   }
-  EXPECT_EQ(number_whole("FI_CXI_ATS", "2").at(0), "FI_CXI_ATS=2 is neither yes nor no for libfabric");
+  EXPECT_EQ(number_whole("FI_CXI_ATS", "2").at(0), "FI_CXI_ATS=2 is not a boolean for libfabric");
   EXPECT_EQ(number_whole("FI_CXI_ATS", "2").at(2), "FI_CXI_ATS=1 or FI_CXI_ATS=0");
   // How the others read theirs is not known.
   EXPECT_EQ(number("VLLM_ALLOW_RUNTIME_LORA_UPDATING", "maybe"), Texts{});
@@ -68,22 +68,21 @@ TEST(NotANumber, PyTorchDoesNotReadAllInOneWay) {
     const auto all = number_whole(name, value);
     return all.empty() ? "" : all.at(0) + "; " + all.at(1) + "; " + all.at(2);
   };
-  EXPECT_EQ(
-      said("TORCH_NCCL_NONBLOCKING_TIMEOUT", "ten"),
-      "TORCH_NCCL_NONBLOCKING_TIMEOUT=ten is no number for PyTorch; PyTorch reads 0, or refuses it, which "
-      "depends on the release; a plain number");
+  EXPECT_EQ(said("TORCH_NCCL_NONBLOCKING_TIMEOUT", "ten"),
+            "TORCH_NCCL_NONBLOCKING_TIMEOUT=ten is not a number for PyTorch; PyTorch reads 0 or rejects it, "
+            "depending on the release; a plain number");
   EXPECT_EQ(
       said("TORCH_NCCL_NONBLOCKING_TIMEOUT", "10s"),
-      "TORCH_NCCL_NONBLOCKING_TIMEOUT=10s is no plain number: PyTorch reads 10; PyTorch takes the digits in "
-      "front, and says nothing of what stands behind them; a plain number");
-  EXPECT_EQ(
-      said("TORCH_NCCL_COORD_CHECK_MILSEC", "ten"),
-      "TORCH_NCCL_COORD_CHECK_MILSEC=ten is no number for PyTorch; PyTorch refuses it, and the program ends: "
-      "where process groups are made, or earlier; a plain number of milliseconds");
+      "TORCH_NCCL_NONBLOCKING_TIMEOUT=10s is not a plain number: PyTorch reads 10; PyTorch reads the leading "
+      "digits and silently ignores the rest; a plain number");
+  EXPECT_EQ(said("TORCH_NCCL_COORD_CHECK_MILSEC", "ten"),
+            "TORCH_NCCL_COORD_CHECK_MILSEC=ten is not a number for PyTorch; PyTorch rejects it, and the "
+            "program exits "
+            "when process groups are created, or earlier; a plain number of milliseconds");
   EXPECT_EQ(said("TORCHELASTIC_MAX_RESTARTS", "3x"),
-            "TORCHELASTIC_MAX_RESTARTS=3x is no number for PyTorch; PyTorch refuses it, and the program "
-            "ends: where "
-            "process groups are made, or earlier; a plain number");
+            "TORCHELASTIC_MAX_RESTARTS=3x is not a number for PyTorch; PyTorch rejects it, and the program "
+            "exits when "
+            "process groups are created, or earlier; a plain number");
   EXPECT_EQ(said("TORCH_NCCL_NONBLOCKING_TIMEOUT", "10"), "");
 }
 
@@ -109,23 +108,23 @@ TEST(UnknownValue, WhatComesOfItAndWhatIsMeant) {
     return Texts{all.at(1), all.at(2)};
   };
   EXPECT_EQ(said("NCCL_DEBUG", "VERBOSE"),
-            (Texts{"NCCL then prints nothing at all, not even warnings, and a failure has no text",
+            (Texts{"NCCL then prints nothing at all, not even warnings, and failures have no message",
                    "NCCL_DEBUG=WARN"}));
   EXPECT_EQ(said("NCCL_P2P_LEVEL", "sys"),
-            (Texts{"NCCL ignores it in silence (the names are case-sensitive)", "NCCL_P2P_LEVEL=SYS"}));
+            (Texts{"NCCL silently ignores it (the names are case-sensitive)", "NCCL_P2P_LEVEL=SYS"}));
   EXPECT_EQ(said("FI_CXI_RX_MATCH_MODE", "soft"),
-            (Texts{"cxi warns in its own log and takes hardware", "FI_CXI_RX_MATCH_MODE=software"}));
+            (Texts{"cxi warns in its own log and uses hardware", "FI_CXI_RX_MATCH_MODE=software"}));
   EXPECT_EQ(said("FI_CXI_RX_MATCH_MODE", "har"),
-            (Texts{"cxi warns in its own log and takes hardware", "FI_CXI_RX_MATCH_MODE=hardware"}));
+            (Texts{"cxi warns in its own log and uses hardware", "FI_CXI_RX_MATCH_MODE=hardware"}));
   EXPECT_EQ(said("FI_CXI_RX_MATCH_MODE", "so").at(1),
-            "what fits of these; nlaunch env --doc FI_CXI_RX_MATCH_MODE says more");
+            "use one of these; for details: nlaunch env --doc FI_CXI_RX_MATCH_MODE");
   EXPECT_EQ(said("NCCL_LAUNCH_MODE", "groups"),
             (Texts{"anything but GROUP means PARALLEL", "NCCL_LAUNCH_MODE=GROUP"}));
   EXPECT_EQ(said("NCCL_DEBUG_SUBSYS", "NETS"),
-            (Texts{"an unknown name is dropped in silence", "NCCL_DEBUG_SUBSYS=NET"}));
+            (Texts{"an unknown name is silently dropped", "NCCL_DEBUG_SUBSYS=NET"}));
   EXPECT_EQ(said("FI_LOG_LEVEL", "qqqqqqqq"),
-            (Texts{"libfabric does not take it: most likely it goes on with its default, and says nothing",
-                   "what fits of these; nlaunch env --doc FI_LOG_LEVEL says more"}));
+            (Texts{"libfabric does not accept it: most likely it silently uses its default",
+                   "use one of these; for details: nlaunch env --doc FI_LOG_LEVEL"}));
 }
 
 TEST(UnknownValue, AValueMayBeNewerThanTheRelease) {
@@ -138,19 +137,20 @@ TEST(UnknownValue, AValueMayBeNewerThanTheRelease) {
   input.environments[0].releases["NCCL"] = version("2.10.3");
   EXPECT_EQ(whole("unknown-value", input),
             (Texts{"NCCL 2.10.3 does not know NCCL_P2P_LEVEL=C2C yet",
-                   "it is there since 2.26.2; NCCL ignores it in silence (the names are case-sensitive)",
+                   "added in 2.26.2; NCCL silently ignores it (the names are case-sensitive)",
                    "one of LOC, NVL, NVB, PIX, PXB, PHB, SYS, 0, 1, 2, 3, 4 or 5",
                    "NCCL: src/graph/paths.cc@2.30.7"}));
 }
 
 TEST(UnknownValue, OfAListEachWordIsLookedAt) {
-  EXPECT_EQ(choice("NCCL_DEBUG_SUBSYS", "^init,LOUD,net,QUIET", "2.20.3"),
-            (Texts{"error a.env:1:1 NCCL_DEBUG_SUBSYS does not know 'LOUD': it takes INIT, COLL, P2P, SHM, "
-                   "NET, GRAPH, "
-                   "TUNING, ENV, ALLOC, CALL, PROXY, NVLS or ALL",
-                   "error a.env:1:1 NCCL_DEBUG_SUBSYS does not know 'QUIET': it takes INIT, COLL, P2P, SHM, "
-                   "NET, GRAPH, "
-                   "TUNING, ENV, ALLOC, CALL, PROXY, NVLS or ALL"}));
+  EXPECT_EQ(
+      choice("NCCL_DEBUG_SUBSYS", "^init,LOUD,net,QUIET", "2.20.3"),
+      (Texts{"error a.env:1:1 NCCL_DEBUG_SUBSYS does not know 'LOUD': it accepts INIT, COLL, P2P, SHM, "
+             "NET, GRAPH, "
+             "TUNING, ENV, ALLOC, CALL, PROXY, NVLS or ALL",
+             "error a.env:1:1 NCCL_DEBUG_SUBSYS does not know 'QUIET': it accepts INIT, COLL, P2P, SHM, "
+             "NET, GRAPH, "
+             "TUNING, ENV, ALLOC, CALL, PROXY, NVLS or ALL"}));
   EXPECT_EQ(choice("FI_HMEM", "cuda,system"), Texts{});
   // These two have a rule of their own.
   EXPECT_EQ(choice("NCCL_ALGO", "Round"), Texts{});
@@ -171,11 +171,11 @@ TEST(OutOfRange, BothEndsAreWithin) {
   for (const auto* value : {"0", "31", "0x1f", "32x", "x"})
     EXPECT_EQ(range("NCCL_IB_TIMEOUT", value), Texts{}) << value;
   EXPECT_EQ(range("NCCL_IB_TIMEOUT", "32"),
-            Texts{"error a.env:1:1 NCCL_IB_TIMEOUT=32 is outside of 0 to 31"});
+            Texts{"error a.env:1:1 NCCL_IB_TIMEOUT=32 is outside the range 0 to 31"});
   EXPECT_EQ(range("NCCL_IB_TIMEOUT", "-1"),
-            Texts{"error a.env:1:1 NCCL_IB_TIMEOUT=-1 is outside of 0 to 31"});
+            Texts{"error a.env:1:1 NCCL_IB_TIMEOUT=-1 is outside the range 0 to 31"});
   EXPECT_EQ(range("NCCL_IB_TC", "-1"), Texts{});
-  EXPECT_EQ(range("NCCL_IB_TC", "-2"), Texts{"error a.env:1:1 NCCL_IB_TC=-2 is outside of -1 to 255"});
+  EXPECT_EQ(range("NCCL_IB_TC", "-2"), Texts{"error a.env:1:1 NCCL_IB_TC=-2 is outside the range -1 to 255"});
   EXPECT_EQ(range("FI_CXI_DEFAULT_TX_SIZE", "16"), Texts{});
   EXPECT_EQ(range("FI_CXI_DEFAULT_TX_SIZE", "16384"), Texts{});
   EXPECT_EQ(range("FI_CXI_DEFAULT_TX_SIZE", "15").size(), 1U);
@@ -185,8 +185,9 @@ TEST(OutOfRange, BothEndsAreWithin) {
 TEST(OutOfRange, WhatComesOfItDependsOnTheOwner) {
   const auto why = [](const char* name) { return whole("out-of-range", scene({set(name, "999999")})).at(1); };
   EXPECT_EQ(why("FI_CXI_DEFAULT_TX_SIZE"),
-            "it is not taken: the default is, with a warning in the library's own log");
-  EXPECT_EQ(why("NCCL_IB_TIMEOUT"), "nobody checks it, and what it is handed to refuses it or cuts it off");
+            "it is ignored: the default is used, with a warning in the library's own log");
+  EXPECT_EQ(why("NCCL_IB_TIMEOUT"),
+            "it is not checked here; the layer that receives it rejects or truncates it");
 }
 
 TEST(OutOfRange, OnlyNumbersWithARangeHaveOne) {
@@ -204,10 +205,10 @@ LintInput algorithms(const std::string& name, const std::string& value, const st
 
 TEST(UnknownAlgorithm, ANameThatNcclDoesNotHave) {
   EXPECT_EQ(found("unknown-algorithm", algorithms("NCCL_ALGO", "^Ring,Round", "2.10.3")),
-            Texts{"error a.env:1:1 NCCL_ALGO does not know 'Round': it takes Tree or Ring"});
+            Texts{"error a.env:1:1 NCCL_ALGO does not know 'Round': it accepts Tree or Ring"});
   EXPECT_EQ(found("unknown-algorithm", algorithms("NCCL_PROTO", "LL,Fast,Faster")),
-            (Texts{"error a.env:1:1 NCCL_PROTO does not know 'Fast': it takes LL, LL128 or Simple",
-                   "error a.env:1:1 NCCL_PROTO does not know 'Faster': it takes LL, LL128 or Simple"}));
+            (Texts{"error a.env:1:1 NCCL_PROTO does not know 'Fast': it accepts LL, LL128 or Simple",
+                   "error a.env:1:1 NCCL_PROTO does not know 'Faster': it accepts LL, LL128 or Simple"}));
   EXPECT_EQ(found("unknown-algorithm", algorithms("NCCL_ALGO", "ring,TREE")), Texts{});
   EXPECT_EQ(found("unknown-algorithm", algorithms("NCCL_DEBUG", "Round")), Texts{});
   EXPECT_EQ(found("unknown-algorithm", scene({open("NCCL_ALGO"), set("NCCL_ALGO", "")})), Texts{});
@@ -217,17 +218,17 @@ TEST(UnknownAlgorithm, WhatComesOfItDependsOnTheRelease) {
   const auto why = [](const char* release) {
     return whole("unknown-algorithm", algorithms("NCCL_ALGO", "Round", release)).at(1);
   };
-  const std::string old = "before 2.24 an unknown name switches everything off that is not named right";
+  const std::string old = "before 2.24 an unknown name turns off everything that is not named correctly";
   const std::string now =
-      "from 2.24 on NCCL refuses to make a communicator; before, it switched everything off that was not "
-      "named right";
+      "from 2.24 NCCL refuses to create a communicator; earlier releases turned off everything that was "
+      "not named correctly";
   EXPECT_EQ(why("2.24.2"), old);
   EXPECT_EQ(why("2.24.3"), now);
   EXPECT_EQ(why(""), now);
 }
 
 TEST(UnknownAlgorithm, ListsForSingleFunctions) {
-  const Texts old{"error a.env:1:1 NCCL 2.24.2 does not know lists for single functions"};
+  const Texts old{"error a.env:1:1 NCCL 2.24.2 does not support per-function lists"};
   EXPECT_EQ(found("unknown-algorithm", algorithms("NCCL_ALGO", "allreduce:Round", "2.24.2")), old);
   EXPECT_EQ(found("unknown-algorithm", algorithms("NCCL_ALGO", "Tree;Round", "2.24.2")), old);
   EXPECT_EQ(found("unknown-algorithm", algorithms("NCCL_ALGO", "Tree", "2.24.2")), Texts{});
@@ -235,7 +236,7 @@ TEST(UnknownAlgorithm, ListsForSingleFunctions) {
             Texts{});
   EXPECT_EQ(found("unknown-algorithm", algorithms("NCCL_ALGO", "Tree;broadcast:ring")), Texts{});
   EXPECT_EQ(found("unknown-algorithm", algorithms("NCCL_PROTO", "allreduce:Simple;broadcast:Round")),
-            Texts{"error a.env:1:1 NCCL_PROTO does not know 'Round': it takes LL, LL128 or Simple"});
+            Texts{"error a.env:1:1 NCCL_PROTO does not know 'Round': it accepts LL, LL128 or Simple"});
 }
 
 Texts missing_algorithm(const std::string& value, const std::string& release = "") {
@@ -265,7 +266,7 @@ TEST(AlgorithmMissing, EachCollectiveNeedsOneThatItHas) {
 
 TEST(LiteralQuotes, QuotesWithinQuotes) {
   EXPECT_EQ(found("literal-quotes", script("export NCCL_DEBUG=\"'INFO'\"\n")),
-            Texts{"error job.sh:1:8 the quotes are a part of the value: NCCL_DEBUG='INFO'"});
+            Texts{"error job.sh:1:8 the quotes are part of the value: NCCL_DEBUG='INFO'"});
   EXPECT_EQ(found("literal-quotes", script("export NCCL_DEBUG='INFO' MINE=\"'a'\" NCCL_ALGO=\"'a\"\n")),
             Texts{});
 }

@@ -18,7 +18,7 @@ TEST(UnexpandedWord, ANameInPlaceOfItsValue) {
     return found("unexpanded-word", script("export NAME=1\n" + text));
   };
   EXPECT_EQ(words("python a.py --n='$NAME'\n"),
-            Texts{"warning job.sh:2:1 python gets the text $NAME in place of its value"});
+            Texts{"warning job.sh:2:1 python gets the text $NAME instead of its value"});
   for (const std::string right :
        {"python a.py $NAME\n", "python a.py '$OTHER'\n", "bash -c 'python a.py $NAME'\n",
         "python -c '$NAME'\n", "python a.py '${NAME.b}'\n", "python a.py '${NAME}'\n"})
@@ -27,7 +27,7 @@ TEST(UnexpandedWord, ANameInPlaceOfItsValue) {
 
 TEST(BlanksAroundEquals, AreNoAssignment) {
   EXPECT_EQ(of("blanks-around-equals", "NAME = 1\npython a.py\n"),
-            Texts{"error job.sh:3:1 bash takes NAME for a program"});
+            Texts{"error job.sh:3:1 bash treats NAME as a program"});
   for (const std::string right : {"NAME=1\n", "[ a = b ]\n", "test a = b\n", "python = 1\n"})
     EXPECT_EQ(of("blanks-around-equals", right).size(), right.starts_with("python") ? 1U : 0U) << right;
 }
@@ -42,7 +42,7 @@ TEST(OwnPath, OfACopy) {
   for (const std::string line :
        {"cd \"$(dirname \"$0\")\"", "DIR=$(dirname \"${BASH_SOURCE[0]}\")", "A=$(realpath $0)"})
     EXPECT_EQ(of("own-path", line + "\npython a.py\n"),
-              Texts{"warning job.sh:3:1 the script looks for its own folder, and runs as a copy"})
+              Texts{"warning job.sh:3:1 the script looks up its own directory, but runs as a copy"})
         << line;
   EXPECT_EQ(of("own-path", "cd \"${SLURM_SUBMIT_DIR:-$(dirname $0)}\"\n"), Texts{});
   EXPECT_EQ(of("own-path", "echo $0\ncd $(dirname $A)\n"), Texts{});
@@ -59,19 +59,19 @@ TEST(AllAddresses, TakenForOne) {
 
 TEST(PortRange, BelowThoseOfUsers) {
   EXPECT_EQ(of("port-range", "PORT=$(shuf -i 0-65535 -n 1)\n"),
-            Texts{"warning job.sh:3:1 a port from 0 on is chosen"});
+            Texts{"warning job.sh:3:1 a random port is chosen from 0 up"});
   EXPECT_EQ(of("port-range", "PORT=$(shuf -i 20000-30000 -n 1)\nSEED=$(shuf -i 0-10 -n 1)\n"), Texts{});
 }
 
 TEST(ProxyScheme, OfTheProxyItself) {
   EXPECT_EQ(of("proxy-scheme", "export https_proxy=https://p:3128\npython a.py\n"),
-            Texts{"note job.sh:3:8 https_proxy asks for TLS to the proxy itself"});
+            Texts{"note job.sh:3:8 https_proxy requests TLS to the proxy itself"});
   EXPECT_EQ(of("proxy-scheme", "export https_proxy=http://p:3128\npython a.py\n"), Texts{});
 }
 
 TEST(LibraryPath, WithoutWhatModulesHavePut) {
   EXPECT_EQ(of("library-path", "module load cuda\nexport LD_LIBRARY_PATH=/opt/lib\npython a.py\n"),
-            Texts{"warning job.sh:4:1 LD_LIBRARY_PATH is replaced, and modules were loaded before"});
+            Texts{"warning job.sh:4:1 LD_LIBRARY_PATH is overwritten after modules were loaded"});
   for (const std::string right :
        {"module load cuda\nexport LD_LIBRARY_PATH=/opt/lib:$LD_LIBRARY_PATH\n",
         "export LD_LIBRARY_PATH=/opt/lib\nmodule load cuda\n", "export LD_LIBRARY_PATH=/opt/lib\n"})
@@ -84,7 +84,7 @@ TEST(EndlessWait, ForAServerThatMayHaveDied) {
         "while ! nc -z localhost 8000; do\n  sleep 1\ndone\n",
         "while true; do\n  if curl -s localhost:8000; then break; fi\n  sleep 5\ndone\n"})
     EXPECT_EQ(of("endless-wait", "vllm serve a &\n" + loop + "python a.py\n"),
-              Texts{"note job.sh:4:1 this waits for ever where the server has died"})
+              Texts{"note job.sh:4:1 this waits forever if the server has died"})
         << loop;
   for (const std::string loop :
        {"until curl -sf localhost:8000/health; do kill -0 $! || exit 1; sleep 5; done\n",
@@ -95,7 +95,7 @@ TEST(EndlessWait, ForAServerThatMayHaveDied) {
 
 TEST(OpenDashboard, OnAllInterfaces) {
   EXPECT_EQ(of("open-dashboard", "ray start --head --dashboard-host=0.0.0.0\npython a.py\n"),
-            Texts{"warning job.sh:3:1 Ray's dashboard is open to all who reach the node"});
+            Texts{"warning job.sh:3:1 Ray's dashboard is open to everyone who can reach the node"});
   EXPECT_EQ(of("open-dashboard", "ray start --head --dashboard-host 127.0.0.1\npython a.py\n"), Texts{});
 }
 

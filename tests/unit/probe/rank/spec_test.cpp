@@ -32,7 +32,7 @@ TEST(Spec, SaysWhichKeyIsMissing) {
   ASSERT_FALSE(spec);
   EXPECT_EQ(text_of(spec.error()),
             path +
-                " is no preflight spec: [json.exception.out_of_range.403] key 'join_ms' not "
+                " is not a preflight spec: [json.exception.out_of_range.403] key 'join_ms' not "
                 "found");
 }
 
