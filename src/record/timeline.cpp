@@ -75,7 +75,9 @@ bool is_follower(const std::string& process) {
 /// A count that a program printed; nothing for what is none.
 std::optional<std::uint64_t> count_in(const Json& event, std::string_view key) {
   const auto& number = at(event, key);
-  return number.is_number_unsigned() ? std::optional(number.get<std::uint64_t>()) : std::nullopt;
+  if (number.is_number_unsigned()) return number.get<std::uint64_t>();
+  if (!number.is_number_integer() || number.get<std::int64_t>() < 0) return std::nullopt;
+  return static_cast<std::uint64_t>(number.get<std::int64_t>());
 }
 
 }  // namespace

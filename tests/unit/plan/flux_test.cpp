@@ -61,8 +61,8 @@ TEST_F(FluxPlan, SaysWhatADirectiveCannotBe) {
 TEST_F(FluxPlan, AWalltimeIsRefused) {
   EXPECT_EQ(
       mistakes(std::string(kLearner) + "walltime: {before: 5m}\n", flux_with("")),
-      Lines{"`walltime` has no effect under Flux, whose jobs are neither requeued nor chained -> leave it "
-            "out"});
+      Lines{"`walltime` has no effect under Flux, whose jobs are neither requeued nor chained -> remove "
+            "it"});
 }
 
 TEST_F(FluxPlan, ItHasNoSpareNodes) {

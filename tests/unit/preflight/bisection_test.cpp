@@ -347,8 +347,8 @@ TEST(SuspectRows, WhereAllAreSlowASlowerOneIsNotNamed) {
 TEST(SuspectRows, OfSmallMessagesNoRateIsTold) {
   const auto rows = lines(suspect_rows(parts_of(3, false, (1U << 20U) - 4), rounds_with(3, 99, 0)));
   EXPECT_EQ(rows, Lines{"pass | world | all 3 ranks work well in pairs |  |  | "});
-  EXPECT_EQ(lines(suspect_rows(parts_of(3, false, 1U << 20U), rounds_with(3, 99, 0)))[0].substr(0, 60),
-            "pass | world | all 3 ranks work well in pairs; the median is ");
+  EXPECT_TRUE(lines(suspect_rows(parts_of(3, false, 1U << 20U), rounds_with(3, 99, 0)))[0].starts_with(
+      "pass | world | all 3 ranks work well in pairs; the median is "));
 }
 
 TEST(PairFigures, AreThoseOfPairsThatCompleted) {

@@ -119,7 +119,7 @@ TEST(CheckCopies, OfPairsOneMayHavePeerAccess) {
   Copies machine;
   machine.said["pairs"][0]["peer"] = false;
   machine.plan.expected.intra_node = "SHM";
-  EXPECT_TRUE(machine.rows()[0].starts_with("pass | GPU to GPU | 2 ways, 1 with peer access"));
+  EXPECT_TRUE(machine.rows()[0].starts_with("pass | GPU to GPU | 2 paths, 1 with peer access"));
   machine.plan.expected.intra_node = "P2P";
   EXPECT_TRUE(machine.rows()[0].starts_with("fail | GPU to GPU | no peer access: GPU 0 to GPU 1 | "));
 }

@@ -122,7 +122,7 @@ TEST(Findings, CarryTheFingerprints) {
 TEST(CheckGemm, OneRateIsToldOnce) {
   Gemm machine;
   machine.said["gpus"][1]["flops"] = 402.4e12;
-  EXPECT_TRUE(machine.rows().at(0).ends_with("same bits: 402 TFLOP/s |  |  | "));
+  EXPECT_TRUE(machine.rows().at(0).ends_with("bitwise identical on each GPU: 402 TFLOP/s |  |  | "));
 }
 
 TEST(CheckGemm, WithoutAnAnswerNothingIsMeasured) {

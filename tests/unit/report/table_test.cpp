@@ -30,7 +30,7 @@ TEST(Table, IsWrappedBetweenWordsOnATerminal) {
             "                    profile says\n"
             "net.plugin  \x1b[1;31mfail\x1b[0m    libnccl-net.so was not\n"
             "                    found in\n"
-            "                    /opt/site…/libnccl-net.so\n");
+            "                    /opt/site…4/libnccl-net.so\n");
 }
 
 TEST(Table, NoLineIsWiderThanTheTerminal) {

@@ -362,7 +362,7 @@ TEST(Advice, IsGivenForAChildThatWasKilledToo) {
   outcome.processes[1].children = {child(sys::WaitStatus(SIGKILL), 10s)};
   EXPECT_TRUE(advice(outcome).starts_with("nlaunch did not send this SIGKILL"));
   outcome.oom_kills = 1;
-  EXPECT_TRUE(advice(outcome).contains("counted 1 OOM kill while")) << advice(outcome);
+  EXPECT_TRUE(advice(outcome).contains("counted 1 OOM kill during")) << advice(outcome);
   outcome.processes[1].children = {child(sys::WaitStatus(SIGSEGV), 10s)};
   EXPECT_EQ(advice(outcome), "");
   outcome.processes[1].children = {{{7, "VLLM::EngineCore"}, std::nullopt, 10s}};

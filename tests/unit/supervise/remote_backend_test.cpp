@@ -174,7 +174,7 @@ TEST_F(Remote, TenMillisecondsApartClocksStillTell) {
     told_.clear();
     backend_->on_event(0, {1h, process_event::Ready{0}});  // of one clock, that is set
     say(0, 1000ms, {0, sys::WaitStatus::exited(1)});
-    say(0, 1000ms + apart, {1, sys::WaitStatus(SIGKILL)});
+    say(0, 1000ms + apart, {1, sys::WaitStatus(SIGSEGV)});
     say(0, 1000ms + apart, {2, sys::WaitStatus::exited(1)});
     run_until(loop_, [&] { return told_.size() == 4; });
     return std::vector<ProcessIndex>{ended(1), ended(2), ended(3)};
