@@ -15,7 +15,8 @@ NvmlGpu describe(const nvml::Session& session, nvml::Device device) {
   gpu.uuid = session.text<nvml::Device>("nvmlDeviceGetUUID", device);
   gpu.name = session.text<nvml::Device>("nvmlDeviceGetName", device);
   gpu.domain = nvlink_domain(session, device);
-  const auto memory = session.number<nvml::Memory>("nvmlDeviceGetMemoryInfo", device).value_or(nvml::Memory{});
+  const auto memory =
+      session.number<nvml::Memory>("nvmlDeviceGetMemoryInfo", device).value_or(nvml::Memory{});
   gpu.memory_total = memory.total;
   gpu.memory_used = memory.used;
   return gpu;

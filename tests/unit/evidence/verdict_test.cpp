@@ -85,8 +85,7 @@ TEST(Verdict, IdleEnginesAreToldApartFromStuckLearners) {
             "the processes that generate are idle and not the cause: those that train are stuck");
   auto generating = of({});
   generating.members = {with_gpu(generating, in(0, {}, ""), 0, 80), with_gpu(generating, engine(0), 97, 480)};
-  EXPECT_EQ(says(generating).back(),
-            "the processes that train wait for those that generate, which are busy");
+  EXPECT_EQ(says(generating).back(), "the processes that train wait for those that generate, which are busy");
   auto nothing = of({});
   nothing.members = {with_gpu(nothing, in(0, {}, ""), 0, 80), with_gpu(nothing, engine(0), 0, 80)};
   EXPECT_EQ(says(nothing).back(),

@@ -448,7 +448,9 @@ TEST_F(Owned, ByAStrangerItCountsWhereTheServerIsStartedElsewhere) {
   one.ask();
   one.wait();
   EXPECT_EQ(one.ready, 1);
-  EXPECT_EQ(one.notes, std::vector<std::string>{"not verified: nlaunch cannot see from here which process listens on port " + std::to_string(listener.port)});
+  EXPECT_EQ(one.notes, std::vector<std::string>{
+                           "not verified: nlaunch cannot see from here which process listens on port " +
+                           std::to_string(listener.port)});
 }
 
 TEST_F(Owned, WithoutANoteNobodyIsTold) {
