@@ -39,8 +39,9 @@ double seconds_between(const std::string& from, double until) {
 
 /// The last training step that a run reported.
 std::string last_step(const RunView& view) {
-  const auto fd = sys::open_regular_file(supervise::attempt_folder(view.folder, view.attempt) / "steps.jsonl",
-                                         sys::Links::refused);
+  const auto attempt = supervise::attempt_folder(view.folder, view.attempt);
+  if (!sys::is_folder_itself(attempt)) return "";
+  const auto fd = sys::open_regular_file(attempt / "steps.jsonl", sys::Links::refused);
   if (!fd) return "";
   constexpr off_t kEnd = 512;
   const auto size = ::lseek(fd->get(), 0, SEEK_END);

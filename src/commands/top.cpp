@@ -110,9 +110,10 @@ class Interaction {
     if (press.key == Key::last) selected = last;
     choice_.selected = selected;
     if (press.key == Key::escape) choice_.filter.clear();
-    if (press.key == Key::enter && !rows.empty())
-      screen_.hand_over({"/bin/sh", "-c", "exec ${PAGER:-less +G} \"$0\"",
-                         run_.log_of(view.processes[rows[selected]].name).string()});
+    if (press.key == Key::enter && !rows.empty()) {
+      if (const auto log = run_.log_of(view.processes[rows[selected]].name))
+        screen_.hand_over({"/bin/sh", "-c", "exec ${PAGER:-less +G} \"$0\"", log->string()});
+    }
     switch (press.character) {
       case 'q':
         return false;

@@ -11,7 +11,6 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "launch/run_dir/run_folder.h"
-#include "session/run_evidence.h"
 #include "session/run_view.h"
 #include "supervise/events.h"
 #include "supervise/run_attempt.h"
@@ -151,7 +150,7 @@ void LiveRun::note(const Json& event) {
     attempt_ = static_cast<unsigned>(attempt);
     log_.reset();
     bus_ids_.clear();
-    steps_.try_emplace(attempt_, attempt_folder() / "steps.jsonl");
+    if (const auto file = in_attempt("", "steps.jsonl")) steps_.try_emplace(attempt_, *file);
   } else if (what == "end") {
     outcome_ = record::text_at(event, "outcome");
   } else if (what == "goes-on") {
@@ -173,7 +172,8 @@ void LiveRun::read_metrics() {
   if (!metrics_ || plan_.watch->metrics.empty() || steps_.empty()) return;
   const auto* role = first_trained(plan_);
   if (role == nullptr) return;
-  if (!log_) log_.emplace(log_of(role->name + ".0"));
+  if (const auto log = log_of(role->name + ".0"); log && !log_) log_.emplace(*log);
+  if (!log_) return;
   metrics_->feed(log_->newest());
 }
 
@@ -248,12 +248,17 @@ std::vector<report::TopStage> LiveRun::stages(const std::vector<report::TopProce
   return out;
 }
 
-fs::path LiveRun::attempt_folder() const {
-  return supervise::attempt_folder(folder_, attempt_);
+/// A path below the attempt. Nothing where one of its directories is a link: somebody may have put it there
+/// to show another's files.
+std::optional<fs::path> LiveRun::in_attempt(std::string_view directory, const std::string& name) const {
+  auto path = supervise::attempt_folder(folder_, attempt_);
+  if (!sys::is_folder_itself(path)) return std::nullopt;
+  if (!directory.empty()) path /= directory;
+  return sys::is_folder_itself(path) ? std::optional(path / name) : std::nullopt;
 }
 
-fs::path LiveRun::log_of(const std::string& process) const {
-  return attempt_folder() / "logs" / (process + ".log");
+std::optional<fs::path> LiveRun::log_of(const std::string& process) const {
+  return in_attempt("logs", process + ".log");
 }
 
 void LiveRun::look_at(report::TopProcess& process) {
@@ -262,7 +267,8 @@ void LiveRun::look_at(report::TopProcess& process) {
   const auto& planned = plan_.processes[found->second];
   const auto& role = plan_.role_of(planned);
   const bool trains = role.kind == RoleKind::learner || role.ends_run;
-  std::string lines = tail_of(log_of(process.name));
+  const auto log = log_of(process.name);
+  std::string lines = log ? tail_of(*log) : "";
   std::ranges::replace(lines, '\r', '\n');
   for (const auto& line : text::split(lines, '\n')) {
     const auto shown = text::trim(line);
@@ -278,7 +284,8 @@ void LiveRun::look_at(report::TopProcess& process) {
 const LiveRun::BusIds& LiveRun::bus_ids(const std::string& host) {
   const auto [found, is_new] = bus_ids_.try_emplace(host);
   if (!is_new && !found->second.empty()) return found->second;
-  const auto bound = record::read_json(attempt_folder() / fmt::format("bound.{}.json", host));
+  const auto file = in_attempt("", fmt::format("bound.{}.json", host));
+  const auto bound = file ? record::read_json(*file) : Json();
   const auto& gpus = record::at(bound, "gpus");
   if (gpus.is_array())
     for (const auto& gpu : gpus) found->second.push_back(record::text_at(gpu, "bus_id"));
@@ -287,16 +294,17 @@ const LiveRun::BusIds& LiveRun::bus_ids(const std::string& host) {
 
 /// From the newest sample of its node.
 void LiveRun::add_gpus(report::TopProcess& process, const plan::Process& planned) {
-  const auto attempt = attempt_folder();
+  const auto samples = in_attempt("gpu-use", "");
+  if (!samples) return;
   auto host = process.node;
   if (host.empty()) {
     // A run on one machine has one such file.
     std::error_code error;
-    for (const auto& entry : fs::directory_iterator(attempt / "gpu-use", error)) host = entry.path().stem();
+    for (const auto& entry : fs::directory_iterator(*samples, error)) host = entry.path().stem();
   }
   if (host.empty()) return;
   const auto& ids = bus_ids(host);
-  const auto lines = text::split(tail_of(gpu_use_file(attempt, host)), '\n');
+  const auto lines = text::split(tail_of(*samples / (host + ".jsonl")), '\n');
   Json sample;
   for (auto line = lines.rbegin(); line != lines.rend() && !sample.is_object(); ++line)
     sample = line->empty() ? Json() : parse_ordered_json(*line);

@@ -58,8 +58,8 @@ class LiveRun {
 
   [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
   [[nodiscard]] std::string id() const { return folder_.filename(); }
-  /// The log of a process in the present attempt.
-  [[nodiscard]] std::filesystem::path log_of(const std::string& process) const;
+  /// The log of a process in the present attempt; nothing where its directory is not the run's own.
+  [[nodiscard]] std::optional<std::filesystem::path> log_of(const std::string& process) const;
 
  private:
   /// By plan GPU: its bus id, on one node.
@@ -72,7 +72,8 @@ class LiveRun {
   void read_metrics();
   [[nodiscard]] std::vector<report::TopProcess> processes(const record::Timeline& timeline) const;
   [[nodiscard]] std::vector<report::TopStage> stages(const std::vector<report::TopProcess>& processes) const;
-  [[nodiscard]] std::filesystem::path attempt_folder() const;
+  [[nodiscard]] std::optional<std::filesystem::path> in_attempt(std::string_view directory,
+                                                                const std::string& name) const;
   [[nodiscard]] const BusIds& bus_ids(const std::string& host);
   void add_gpus(report::TopProcess& process, const plan::Process& planned);
 

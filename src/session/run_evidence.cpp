@@ -104,6 +104,11 @@ supervise::Judgement judge(const std::vector<std::string>& names, const std::str
   return judgement;
 }
 
+/// The file with the samples of a node's GPUs.
+fs::path gpu_use_file(const fs::path& attempt, const std::string& host) {
+  return attempt / "gpu-use" / (host + ".jsonl");
+}
+
 std::optional<sys::SpawnRequest> collector(const plan::Plan& plan, const plan::BoundNode& node,
                                            const launch::Install& install, const fs::path& attempt,
                                            const supervise::LivePids& live,
@@ -150,10 +155,6 @@ std::optional<sys::SpawnRequest> sampler(const plan::BoundNode& node, const laun
 }
 
 }  // namespace
-
-fs::path gpu_use_file(const fs::path& attempt, const std::string& host) {
-  return attempt / "gpu-use" / (host + ".jsonl");
-}
 
 void install_evidence_hooks(supervise::Hooks& hooks, const plan::Plan& plan, const plan::BoundNode& node,
                             const launch::Install& install, const fs::path& attempt) {

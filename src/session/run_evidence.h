@@ -16,9 +16,6 @@ namespace nlaunch::session {
 void install_evidence_hooks(supervise::Hooks& hooks, const plan::Plan& plan, const plan::BoundNode& node,
                             const launch::Install& install, const std::filesystem::path& attempt);
 
-/// The samples of a node's GPUs.
-std::filesystem::path gpu_use_file(const std::filesystem::path& attempt, const std::string& host);
-
 /// Adds to the devices of launch::device_map how busy they were: "busy_percent" and "power_watts", medians
 /// over the attempt.
 void add_gpu_use(nlohmann::ordered_json& devices, const std::filesystem::path& attempt);

@@ -92,7 +92,7 @@ class Places(LooksAtRuns):
         code, said = self.launch("--set", "roles.learner.pool=[train, one, other]", keep="keep_together: switch")
         self.assertEqual(code, 69, said)
         self.assertIn("'learner' must be within one switch (keep_together, ", said)
-        self.assertRegex(said, r"and has 6 nodes: of job \d+ no switch has more than 3 for it\n")
+        self.assertRegex(said, r"and needs 6 nodes: in job \d+ no switch has more than 3 for it\n")
         self.assertEqual(self.events("process-started"), [])
 
     def test_slurm_is_asked_for_one_switch(self):

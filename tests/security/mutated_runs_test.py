@@ -20,7 +20,7 @@ SEED = 20260131
 COMMANDS_OF_EACH = 3
 
 COMMANDS = (
-    ("ps",), ("ps", "--json"), ("ps", "RUN"), ("logs", "RUN"), ("stop", "RUN"), ("restart", "RUN", "engine"), ("drain", "RUN", "node1"), ("scale", "RUN", "engine=1"), ("resume", "RUN"), ("update", "RUN", "RUN/plan.yaml"), ("evidence", "RUN"), ("exec", "RUN", "learner.0", "--", "true"),
+    ("ps",), ("ps", "--json"), ("ps", "RUN"), ("top", "RUN", "--once"), ("report", "RUN"), ("report", "--all"), ("logs", "RUN"), ("stop", "RUN"), ("restart", "RUN", "engine"), ("drain", "RUN", "node1"), ("scale", "RUN", "engine=1"), ("resume", "RUN"), ("update", "RUN", "RUN/plan.yaml"), ("evidence", "RUN"), ("exec", "RUN", "learner.0", "--", "true"),
     ("diagnose", "RUN"), ("diagnose", "--json", "RUN"), ("diff", "RUN", "OTHER"), ("diff", "OTHER", "RUN", "--json"),
     ("bundle", "RUN", "-o", "bundle.tar.gz"), ("plan", "--plan", "RUN/plan.json"),
 )

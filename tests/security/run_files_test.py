@@ -69,7 +69,7 @@ class RunFiles(unittest.TestCase):
             before = path.read_bytes()
             for damage in (DEEP, '{"a":' * 100000, '{"format": 1, "version": {}}', "[]", "null", "7", "\0" * 100):
                 path.write_text(damage)
-                for command in (["ps"], ["ps", RUNS[1]], ["diff", *RUNS], ["bundle", RUNS[1], "-o", "ticket.tar.zst"], ["diagnose", RUNS[1]],
+                for command in (["ps"], ["ps", RUNS[1]], ["top", RUNS[1], "--once"], ["report", RUNS[1]], ["diff", *RUNS], ["bundle", RUNS[1], "-o", "ticket.tar.zst"], ["diagnose", RUNS[1]],
                                 ["stop", RUNS[1]], ["preflight", "--from", path], ["plan", "--plan", path]):
                     with self.subTest(name, damage=damage[:9], command=command):
                         done = self.nlaunch(*command)
@@ -99,7 +99,7 @@ class RunFiles(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (0, f"run {RUNS[1]} is not running: died without writing a summary (nlaunch was killed)\n"))
 
     def commands(self):
-        return (["ps"], ["ps", RUNS[1]], ["logs", RUNS[1]], ["stop", RUNS[1]], ["exec", RUNS[1], "learner.0", "--", "true"], ["diff", *RUNS],
+        return (["ps"], ["ps", RUNS[1]], ["top", RUNS[1], "--once"], ["report", RUNS[1]], ["logs", RUNS[1]], ["stop", RUNS[1]], ["exec", RUNS[1], "learner.0", "--", "true"], ["diff", *RUNS],
                 ["bundle", RUNS[1], "-o", self.folder / "ticket.tar.zst"], ["diagnose", RUNS[1]], ["evidence", RUNS[1]])
 
     def test_links_out_of_a_run_are_not_followed_and_no_fifo_is_waited_for(self):
