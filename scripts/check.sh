@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# For developers: the format of all sources, the shell scripts, and clang-tidy of all sources.
-# scripts/check.sh [--format | --changed | FILE...]: without clang-tidy; or clang-tidy alone, of what changed since the branch
-# left origin/main (where it has not, in the last five commits) or of the files that match.
+# For developers: checks the format of all sources, runs shellcheck on the scripts, and clang-tidy on all sources.
+# scripts/check.sh [--format | --changed | FILE...]
+#   --format    everything except clang-tidy
+#   --changed   only clang-tidy, on the files changed since the branch left origin/main, or else in the last five commits
+#   FILE...     only clang-tidy, on the files that match
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/lib/packages.sh
@@ -11,16 +13,16 @@ check_format() {
   ensure_packages clang-format-14 shellcheck
   mapfile -t sources < <(git ls-files '*.cpp' '*.h' '*.c' '*.cu')
   mapfile -t scripts < <(git ls-files 'scripts/*.sh' 'tests/*.sh' ':!tests/lint/cases' .ci/run)
-  say "clang-format of ${#sources[@]} files"
+  say "clang-format: ${#sources[@]} files"
   clang-format-14 --dry-run -Werror "${sources[@]}"
-  say "shellcheck of ${#scripts[@]} scripts"
+  say "shellcheck: ${#scripts[@]} scripts"
   shellcheck -x "${scripts[@]}"
 }
 
-# More than these take longer than a quick check may.
+# More files than this take too long for a quick check.
 most=40
 
-# The C++ files that changed, one a line; false where there is no commit to compare with.
+# Prints the C++ files that changed, one per line. Returns false if there is no commit to compare with.
 changed_files() {
   local base
   base=$(git merge-base HEAD origin/main 2>/dev/null) || base=""
@@ -29,12 +31,12 @@ changed_files() {
   git diff --name-only --diff-filter=d "$base" -- 'src/*.cpp' 'tests/*.cpp'
 }
 
-# A unit for each file and no precompiled header: what a file does not include itself is missing.
+# One unit per file and no precompiled header, so a missing include is an error.
 tidy() {
-  # std::expected of GCC 12's library is beyond Clang before 19.
+  # Clang before 19 cannot compile std::expected of GCC 12's library.
   ensure_packages "${TEST_PACKAGES[@]}" clang-tidy-19
   cmake --preset dev -B build-check -DNLAUNCH_CCACHE= -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON >/dev/null
-  say "clang-tidy of $*"
+  say "clang-tidy: $*"
   run-clang-tidy-19 -quiet -j2 -p build-check -extra-arg=-Wno-unknown-warning-option -extra-arg=-Wno-deprecated-declarations "$@"
 }
 
@@ -42,13 +44,13 @@ case ${1:-} in
 --format) check_format ;;
 --changed)
   if ! files=$(changed_files); then
-    say "clang-tidy: there is no earlier commit to compare with"
+    say "clang-tidy: no earlier commit to compare with"
   elif [[ -z $files ]]; then
-    say "clang-tidy: no C++ file has changed"
+    say "clang-tidy: no C++ files changed"
   else
     mapfile -t files <<<"$files"
     if ((${#files[@]} > most)); then
-      say "clang-tidy: left out, ${#files[@]} files have changed: scripts/check.sh looks at all"
+      say "clang-tidy: skipped because ${#files[@]} files changed; run scripts/check.sh to check all files"
       exit 0
     fi
     tidy "${files[@]/%/\$}"

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# configs/trl-grpo.yaml with the real TRL and vLLM on two GPUs, whole and with faults; nlaunch has to say who failed and why. Needs no
-# network and no build: dist/ (or build/), configs/, site-profiles/, scripts/ and tests/ are enough, and a Python environment.
+# Runs configs/trl-grpo.yaml with the real TRL and vLLM on two GPUs, with and without faults. nlaunch has to report which process failed and
+# why. Needs no network and no build, only dist/ (or build/), configs/, site-profiles/, scripts/, tests/ and a Python environment.
 #
-#   scripts/gpu-frameworks.sh --bundle FOLDER   with a network: what the machine lacks, in files of 47 MB
-#   scripts/gpu-frameworks.sh --unpack FOLDER   there: FRAMEWORKS_VENV (~/nlaunch-frameworks/venv) of it and of the machine's PyTorch
-#   scripts/gpu-frameworks.sh [--minutes N] [--jobs N] [--table FILE.md] [--keep FOLDER] [ROW...]   there: the rows, in the order of their value
-#   scripts/gpu-frameworks.sh --list            the rows
+#   scripts/gpu-frameworks.sh --bundle FOLDER   with a network: packs what the machine lacks, in files of 47 MB
+#   scripts/gpu-frameworks.sh --unpack FOLDER   on the machine: makes FRAMEWORKS_VENV (~/nlaunch-frameworks/venv) from it and the machine's PyTorch
+#   scripts/gpu-frameworks.sh [--minutes N] [--jobs N] [--table FILE.md] [--keep FOLDER] [ROW...]   on the machine: runs the rows, most valuable first
+#   scripts/gpu-frameworks.sh --list            lists the rows
 #
-# Ends with 1 where a row is wrong. On a machine with one GPU the engine and the learner share it, without a preflight.
-# FRAMEWORKS_CPU=1 takes the recipe's overlay cpu, with vLLM's CPU build in FRAMEWORKS_VENV, and runs the rows that need no GPU.
+# Exits with 1 if a row is wrong. On a machine with one GPU the engine and the learner share it, without a preflight.
+# FRAMEWORKS_CPU=1 uses the recipe's overlay cpu, with vLLM's CPU build in FRAMEWORKS_VENV, and runs the rows that need no GPU.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 source scripts/lib/installed.sh
@@ -16,8 +16,8 @@ source scripts/lib/frameworks_bundle.sh
 
 require() {
   NLAUNCH=${NLAUNCH:-$(find_nlaunch)}
-  [[ -x $NLAUNCH ]] || { echo "no nlaunch in dist/ or build/: cmake --install build --prefix dist --strip" >&2; exit 1; }
-  [[ -x $FRAMEWORKS_VENV/bin/vllm ]] || { echo "no vLLM in $FRAMEWORKS_VENV: $0 --unpack FOLDER" >&2; exit 1; }
+  [[ -x $NLAUNCH ]] || { echo "nlaunch not found in dist/ or build/; run: cmake --install build --prefix dist --strip" >&2; exit 1; }
+  [[ -x $FRAMEWORKS_VENV/bin/vllm ]] || { echo "vLLM not found in $FRAMEWORKS_VENV; run: $0 --unpack FOLDER" >&2; exit 1; }
   NLAUNCH_BUILD=$(dirname "$(dirname "$NLAUNCH")")
   export NLAUNCH_BUILD FRAMEWORKS_VENV
   [[ -z ${FRAMEWORKS_CPU:-} ]] || return 0

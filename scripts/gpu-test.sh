@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# The tests that need GPUs: two or more of one machine, joined by NVLink, with PyTorch. Needs no network and no build:
-# dist/ (or build/), configs/, site-profiles/ and tests/ are enough, with scripts/. Ends with "N passed, N failed, N skipped".
-# Arguments are the cases to run: scripts/gpu-test.sh preflight_prints_json
+# The tests that need GPUs: two or more on one machine, connected by NVLink, with PyTorch. Needs no network and no build,
+# only dist/ (or build/), configs/, site-profiles/, scripts/ and tests/. Prints "N passed, N failed, N skipped" at the end.
+# Arguments select the cases to run: scripts/gpu-test.sh preflight_prints_json
 #
-# On a machine with one GPU the two processes of a run share it, over TCP, and what needs two is skipped.
+# On a machine with one GPU the two processes of a run share it over TCP, and cases that need two GPUs are skipped.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 source scripts/lib/expect.sh
@@ -14,9 +14,9 @@ WORK=$(mktemp -d)
 EXPECT_LIMIT=180
 OPTIONS=(--site "$PWD/tests/gpu/h200.yaml" --site-dir "$PWD/site-profiles" --runs-dir "$WORK/runs" --color never)
 WEIGHT_SYNC=(configs/weight-sync.yaml --set roles.engine.count=1 "${OPTIONS[@]}")  # two GPUs
-RUN=("$NLAUNCH" run)  # a run whose two processes may share a GPU, with these options:
+RUN=("$NLAUNCH" run)  # for runs whose two processes can share a GPU, with these options:
 SHARED=() SHARED_LEARNERS=()
-# This machine as two nodes of one GPU each.
+# Presents this machine as two nodes with one GPU each.
 ON_TWO_NODES=(env PATH="$PWD/tests/gpu:$PATH" SLURM_JOB_ID=1 SLURM_JOB_NODELIST='node[0-1]' SLURM_JOB_NUM_NODES=2 "$NLAUNCH")
 TWO_NODES=(--site "$PWD/tests/gpu/two-nodes.yaml" --site-dir "$PWD/tests/gpu" "${OPTIONS[@]:2}")
 trap 'rm -rf "$WORK"' EXIT
@@ -36,13 +36,13 @@ preflight_passes_for_the_experiment() {
   expect "${FUNCNAME[0]}" 0 'weight sync' 'broadcast' 'P2P within a node' -- "$NLAUNCH" preflight "${WEIGHT_SYNC[@]}"
 }
 
-# Learners and engines in containers of their own, and so the probe; the preload reaches the learner alone.
+# Learners, engines and the probe each run in a separate container; only the learner has the preload.
 WITHIN='wrapper=[bwrap, --dev-bind, /, /, --unshare-pid, --proc, /proc]'
 PRELOAD_WITHIN=(--with preload-nccl --set "roles.learner.$WITHIN" --set "roles.engine.$WITHIN")
 
-# bwrap_works NAME: else the case is skipped.
+# bwrap_works NAME: skips the case if bwrap does not work.
 bwrap_works() {
-  bwrap --dev-bind / / --unshare-pid --proc /proc true || { skip "$1" "no bwrap that can make namespaces here" && false; }
+  bwrap --dev-bind / / --unshare-pid --proc /proc true || { skip "$1" "bwrap is missing or cannot create namespaces here" && false; }
 }
 
 a_preload_within_containers_is_probed() {
@@ -90,7 +90,7 @@ a_replica_over_two_nodes_runs() {
     "${ON_TWO_NODES[@]}" run tests/gpu/replica.yaml "${TWO_NODES[@]}"
 }
 
-# nlaunch is given GPU 0 twice: the plan has two GPUs, and both are the same device.
+# nlaunch gets GPU 0 twice: the plan has two GPUs that are the same device.
 two_processes_on_one_gpu_are_refused() {
   expect "${FUNCNAME[0]}" 69 'two ranks were given the same GPU' 'learner\.0' 'engine\.0' \
     '[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.0' 'GPU-[0-9a-f]{8}' -- \
@@ -196,7 +196,7 @@ drills_show_what_failures_look_like() {
     'completes after .*all elements correct' 'two-streams: two orders' -- "$NLAUNCH" bench --drill all "${OPTIONS[@]}"
 }
 
-# hang FAULT PATTERN...: rank 1 is at fault in a run over NCCL, which is ended with evidence that fits.
+# hang FAULT PATTERN...: rank 1 causes a hang in a run over NCCL; nlaunch stops the run, and the evidence matches.
 hang() {
   local fault=$1
   shift
@@ -213,7 +213,7 @@ a_nccl_run_that_gets_on_is_left_alone() {
   expect "${FUNCNAME[0]}" 0 'finished after' -- "${RUN[@]}" tests/gpu/hang.yaml "${OPTIONS[@]}" --no-preflight "${SHARED_LEARNERS[@]}"
 }
 
-# 2.28.9 of a library, as a regular expression.
+# Prints the version of a library (2.28.9) as a regular expression.
 version_pattern() {
   "$(dirname "$NLAUNCH")/nlaunch-probe" library "$1" | grep -oE '[0-9]+\.[0-9]+\.[0-9]+' | head -n1 | sed 's/\./\\./g'
 }
@@ -223,7 +223,7 @@ two_gpus() {
   ((GPUS >= 2)) || { skip "$1" "two GPUs are needed, $GPUS found" && false; }
 }
 
-# NCCL refuses a GPU to two processes of one host; by NCCL_HOSTID each is a host of its own. The preflight refuses it, too.
+# NCCL refuses two processes of one host on one GPU; NCCL_HOSTID makes each a separate host. The preflight refuses it, too.
 share_the_gpu() {
   RUN=(env "CUDA_VISIBLE_DEVICES=0,0" "$NLAUNCH" run --no-preflight --no-lint)
   SHARED=(--set roles.learner.env.NCCL_HOSTID=learner --set roles.engine.env.NCCL_HOSTID=engine)
@@ -233,7 +233,7 @@ share_the_gpu() {
 
 require() {
   GPUS=$(nvidia-smi -L 2>/dev/null | wc -l)
-  [[ -x $NLAUNCH ]] || { echo "no nlaunch in dist/ or build/: cmake --install build --prefix dist --strip" >&2; exit 1; }
+  [[ -x $NLAUNCH ]] || { echo "nlaunch not found in dist/ or build/; run: cmake --install build --prefix dist --strip" >&2; exit 1; }
   ((GPUS >= 1)) || { echo "no GPU found" >&2; exit 1; }
   ((GPUS >= 2)) || share_the_gpu
   GPU_TEST_WHEEL_NCCL=$(python3 -c 'import nvidia.nccl as n; print(list(n.__path__)[0] + "/lib/libnccl.so.2")')

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes release/nlaunch-VERSION-linux-{x86_64,aarch64}.tar.zst with a .sha256 each: docs/release.md says how, and why so.
+# Makes release/nlaunch-VERSION-linux-{x86_64,aarch64}.tar.zst with a .sha256 each; docs/release.md explains how and why.
 # scripts/release.sh [--arch x86_64|aarch64] [--tests]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -12,7 +12,7 @@ source scripts/release/archive.sh
 
 usage() {
   echo "usage: scripts/release.sh [--arch x86_64|aarch64] [--tests]" >&2
-  echo "  --tests   builds the tests too, in .release-cache/ARCH/build, and makes no archive" >&2
+  echo "  --tests   build the tests in .release-cache/ARCH/build, and no archive" >&2
   exit 64
 }
 
@@ -34,15 +34,15 @@ done
 ensure_packages "${RELEASE_PACKAGES[@]}"
 leave_root "$PWD/scripts/release.sh" "${given[@]}"
 [[ $(uname -m) == x86_64 ]] || {
-  echo "release.sh: releases are built on x86_64 (CUDA's compiler is fetched for it); this is $(uname -m)" >&2
+  echo "release.sh: releases are built on x86_64 (the CUDA compiler is downloaded for it); this machine is $(uname -m)" >&2
   exit 1
 }
 version=$(sed -n 's/^project(nlaunch VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
-# The time of everything in the archives: that of the commit.
+# All files in the archives get the time of the commit.
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
 export SOURCE_DATE_EPOCH
-# What would make other bytes of the same commit, or none: other compilers, flags and folders; ccache with a base folder, which
-# shortens the paths in __FILE__.
+# Unset what would change or break the build of the same commit: other compilers, flags and directories, and ccache's base
+# directory, which shortens the paths in __FILE__.
 unset CC CXX CPP AR RANLIB CFLAGS CXXFLAGS CPPFLAGS LDFLAGS CPATH C_INCLUDE_PATH CPLUS_INCLUDE_PATH LIBRARY_PATH CCACHE_BASEDIR
 mkdir -p "$RELEASE_CACHE" release
 provide_zig

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what the tests need, builds, and runs all tests. Arguments go to ctest: scripts/test.sh -R plan
+# Installs what the tests need, builds nlaunch, and runs all tests. Arguments are passed to ctest: scripts/test.sh -R plan
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/lib/packages.sh

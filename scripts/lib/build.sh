@@ -1,17 +1,17 @@
 # shellcheck shell=bash
-# Configures and builds the release preset in build/. What is there already is kept.
+# Configures the release preset in build/. An existing configuration is kept.
 
-# A tree that was moved or copied still has the cache of its old place, and CMake would refuse it.
+# A tree that was moved or copied still has the CMake cache of its old path, which CMake refuses.
 stale_cache() {
   local cache=build/CMakeCache.txt
   [[ -f $cache ]] && [[ $(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' "$cache") != "$PWD" ]]
 }
 
-# configure TESTS: ON builds the tests too; OFF leaves a build folder that has them as it is.
+# configure TESTS: ON also builds the tests; OFF leaves a build directory that has them unchanged.
 configure() {
   local tests=$1 fresh=()
   if stale_cache; then
-    say "build/ was configured for another folder: configuring anew"
+    say "build/ was configured for another directory; configuring again"
     fresh=(--fresh)
   elif [[ -f build/build.ninja ]] && { [[ $tests == OFF ]] || grep -q '^NLAUNCH_BUILD_TESTS:BOOL=ON$' build/CMakeCache.txt; }; then
     return 0

@@ -1,5 +1,6 @@
 # shellcheck shell=bash
-# Cases of commands and what they print, for scripts that end with "N passed, N failed, N skipped". WORK is a folder for the outputs.
+# Test cases that run commands and check their output, for scripts that print "N passed, N failed, N skipped" at the end.
+# WORK is a directory for the outputs.
 
 passed=0
 failed=0
@@ -11,8 +12,8 @@ skip() {
   echo "SKIP $1: $2"
 }
 
-# expect NAME CODE PATTERN... -- COMMAND...: the command ends with this code within EXPECT_LIMIT seconds, and every pattern
-# is in what it prints.
+# expect NAME CODE PATTERN... -- COMMAND...: the command must exit with this code within EXPECT_LIMIT seconds, and its output
+# must match every pattern.
 expect() {
   local name=$1 code=$2 patterns=() pattern why=() start=$SECONDS status
   shift 2
@@ -24,9 +25,9 @@ expect() {
   local output=$WORK/$name.txt
   timeout --kill-after=10 "$EXPECT_LIMIT" "$@" >"$output" 2>&1 </dev/null
   status=$?
-  ((status == code)) || why+=("it ended with $status, not $code")
+  ((status == code)) || why+=("exited with $status, expected $code")
   for pattern in "${patterns[@]}"; do
-    grep -qE -e "$pattern" "$output" || why+=("nothing in it matches '$pattern'")
+    grep -qE -e "$pattern" "$output" || why+=("no output matches '$pattern'")
   done
   if ((${#why[@]} == 0)); then
     passed=$((passed + 1))
@@ -39,8 +40,8 @@ expect() {
   fi
 }
 
-# run_cases NAME...: those, or every function of the script whose name has three words or more, in the order of the file. The
-# last line says how many passed; false where one failed.
+# run_cases NAME...: runs these cases, or every function of the script whose name has three words or more, in file order. The
+# last line is the count. Returns false if a case failed.
 run_cases() {
   local cases name
   mapfile -t cases < <(grep -oE '^[a-z0-9]+(_[a-z0-9]+){2,}\(\)' "$0" | tr -d '()')

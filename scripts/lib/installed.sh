@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# The nlaunch of this tree: the installed one, else the one that was built. Empty when there is neither.
+# Prints the nlaunch of this tree: the installed one, else the built one, else nothing.
 find_nlaunch() {
   local candidate
   for candidate in "$PWD/dist/bin/nlaunch" "$PWD/build/bin/nlaunch"; do

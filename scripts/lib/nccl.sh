@@ -1,10 +1,10 @@
 # shellcheck shell=bash
-# A real libnccl for the tests: preload and its proof are tested with the library itself, for which no GPU is needed.
+# A real libnccl for the tests: preloads and their proof are tested with the real library, which needs no GPU.
 
 NCCL_WHEEL=nvidia-nccl-cu13==2.28.9
 NCCL_CACHE=.test-cache/nccl
 
-# The first libnccl in the usual places, or nothing.
+# Prints the first libnccl in the usual places, or nothing.
 find_nccl() {
   local candidate
   for candidate in "$(ldconfig -p 2>/dev/null | sed -n 's/.*libnccl\.so\.2 .*=> //p' | head -n1)" \
@@ -17,22 +17,22 @@ find_nccl() {
   done
 }
 
-# pip is wanted only where the library has to be fetched.
+# pip is needed only if the library has to be downloaded.
 ensure_nccl_tools() {
   [[ -n ${NLAUNCH_TEST_LIBNCCL:-} || -n $(find_nccl) ]] || ensure_packages python3-pip
 }
 
-# fetch_nccl FOLDER ARCH: nvidia/nccl/lib/libnccl.so.2 in the folder; false where it could not be had.
+# fetch_nccl FOLDER ARCH: downloads nvidia/nccl/lib/libnccl.so.2 to the directory. Returns false if that fails.
 fetch_nccl() {
   local folder=$1 arch=$2
-  say "no libnccl for $arch here: fetching $NCCL_WHEEL from PyPI into $folder (about 200 MB, once)"
+  say "no libnccl for $arch found; downloading $NCCL_WHEEL from PyPI into $folder (about 200 MB, once)"
   mkdir -p "$folder"
   /usr/bin/python3 -m pip download -q --no-deps --only-binary=:all: --timeout 30 --platform "manylinux_2_18_$arch" -d "$folder" "$NCCL_WHEEL" || return
   /usr/bin/python3 -m zipfile -e "$folder"/*.whl "$folder" || return
   rm -f "$folder"/*.whl
 }
 
-# Exports NLAUNCH_TEST_LIBNCCL. Without the library the tests that want it are skipped, and say so.
+# Exports NLAUNCH_TEST_LIBNCCL. Without the library the tests that need it are skipped with a message.
 provide_nccl() {
   [[ -z ${NLAUNCH_TEST_LIBNCCL:-} ]] || return 0
   local found
@@ -41,7 +41,7 @@ provide_nccl() {
     if fetch_nccl "$NCCL_CACHE" "$(uname -m)"; then
       found=$(find_nccl)
     else
-      say "PyPI cannot be reached: the tests that need a libnccl are skipped (NLAUNCH_TEST_LIBNCCL=PATH names one)"
+      say "cannot reach PyPI: skipping the tests that need a libnccl (to use an existing one: NLAUNCH_TEST_LIBNCCL=PATH)"
       return 0
     fi
   fi

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Debian 12's packages for building and testing nlaunch, and how they are asked for.
+# The Debian 12 packages for building and testing nlaunch, and how they are installed.
 
 BUILD_PACKAGES=(
   g++ cmake ninja-build python3
@@ -12,7 +12,7 @@ TEST_PACKAGES=(
   libgtest-dev lmod python3-torch python3-numpy python3-jsonschema python3-yaml python3-prometheus-client zsh shellcheck git
   slurmctld slurmd slurm-client munge iproute2 elfutils gdb zstd bubblewrap curl tmux
 )
-# What a release is built with beside the compilers that it fetches for itself.
+# What a release build needs in addition to the compilers that it downloads.
 # shellcheck disable=SC2034
 RELEASE_PACKAGES=(
   g++ g++-aarch64-linux-gnu cmake ninja-build make perl python3 python3-venv python3-six gperf unicode-data dpkg-dev debian-archive-keyring ca-certificates
@@ -21,7 +21,7 @@ RELEASE_PACKAGES=(
 
 say() { printf '== %s\n' "$*"; }
 
-# Those of the packages that are not installed, one a line.
+# Prints the packages that are not installed, one per line.
 missing_packages() {
   local package
   for package in "$@"; do
@@ -29,11 +29,11 @@ missing_packages() {
   done
 }
 
-# Installs what is missing of the packages. Without root it names them, says what to type, and ends the script.
+# Installs the missing packages. Without root it prints them with the command to install them, and exits.
 ensure_packages() {
   local missing
   command -v dpkg-query >/dev/null || {
-    echo "This is no Debian: install what Debian 12 calls $* and run cmake --preset release yourself." >&2
+    echo "This is not Debian: install the equivalents of these Debian 12 packages and run cmake --preset release: $*" >&2
     exit 1
   }
   mapfile -t missing < <(missing_packages "$@")
@@ -51,7 +51,7 @@ ensure_packages() {
   DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "${missing[@]}"
 }
 
-# Under sudo, what comes after the installation belongs to the user whose tree this is: starts the script again as that user.
+# Under sudo, starts the script again as the user who owns this tree, so that later files belong to that user.
 leave_root() {
   ((EUID == 0)) && [[ -n ${SUDO_USER:-} && $SUDO_USER != root ]] || return 0
   [[ $(stat -c %U .) == "$SUDO_USER" ]] || return 0

@@ -1,11 +1,11 @@
 # shellcheck shell=bash
-# nlaunch itself, built with the release's compilers, and the archive of it.
+# Builds nlaunch with the release's compilers, and packs it into an archive.
 
 # build ARCH TARGET OPTION...: in .release-cache/ARCH/build
 build() {
   local arch=$1 target=$2 tree=$RELEASE_CACHE/$1 made
   shift 2
-  # ninja does not see that the compilers behind the same names are others.
+  # ninja does not notice that other compilers have the same names.
   made=$tree/build/made-$(pins "$ZIG_VERSION" "$GLIBC_OF_PROGRAMS" "$GLIBC_OF_SCOPE" "${CUDA_COMPILER[@]}" "${CUDA_RUNTIME[@]}" "$NCCL_HEADER")
   if [[ ! -f $made ]]; then
     rm -rf "$tree/build"
@@ -18,7 +18,7 @@ build() {
   ninja -C "$tree/build" "$target"
 }
 
-# build_tests ARCH: the tests, with what they test.
+# build_tests ARCH: builds the tests and what they test.
 build_tests() {
   say "$1: building nlaunch and its tests"
   build_dependency "$1" googletest
@@ -36,17 +36,17 @@ build_release() {
   copy_licences "$tree" "$tree/tree/share/nlaunch/licences"
 }
 
-# list_linked ARCH: what is linked in, with versions.
+# list_linked ARCH: lists what is statically linked, with versions.
 list_linked() {
   local package
   printf '# Linked into nlaunch, nlaunch-probe and their libraries (%s)\n\n' "$1"
-  printf 'The licences are in licences/. glibc alone is taken from the system: %s or later.\n\n' "$GLIBC_OF_PROGRAMS"
+  printf 'The licences are in licences/. Only glibc comes from the system: %s or later.\n\n' "$GLIBC_OF_PROGRAMS"
   printf '| what | version | from |\n|---|---|---|\n'
   for package in "${SOURCE_PACKAGES[@]}" gloo; do
-    printf '| %s | %s | source package of Debian |\n' "$package" "$(<"$RELEASE_SOURCES/$package.version")"
+    printf '| %s | %s | Debian source package |\n' "$package" "$(<"$RELEASE_SOURCES/$package.version")"
   done
-  printf '| libfabric (headers) | %s | package of Debian |\n' "$(<"$RELEASE_SOURCES/libfabric-dev.version")"
-  printf '| libc++, libc++abi, libunwind, compiler-rt | of zig %s | PyPI |\n' "$ZIG_VERSION"
+  printf '| libfabric (headers) | %s | Debian package |\n' "$(<"$RELEASE_SOURCES/libfabric-dev.version")"
+  printf '| libc++, libc++abi, libunwind, compiler-rt | from zig %s | PyPI |\n' "$ZIG_VERSION"
   printf '| CUDA runtime, static | %s | PyPI |\n' "${CUDA_RUNTIME[0]#*==}"
   printf '| NCCL (header) | %s | PyPI |\n' "${NCCL_HEADER#*==}"
 }
@@ -62,7 +62,7 @@ copy_licences() {
   cp "$tree/cuda/LICENSE" "$folder/cuda-runtime"
 }
 
-# pack_release ARCH VERSION: the same tree gives the same bytes.
+# pack_release ARCH VERSION: the same tree results in the same bytes.
 pack_release() {
   local name=nlaunch-$2-linux-$1 tree=$RELEASE_CACHE/$1/tree
   chmod -R u=rwX,go=rX "$tree"

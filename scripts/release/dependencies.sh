@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# The libraries that are linked in, static, in .release-cache/ARCH/prefix.
+# The statically linked libraries, in .release-cache/ARCH/prefix.
 
-# with_cmake ARCH NAME FOLDER OPTION...: builds .release-cache/sources/FOLDER as it wants to be built, and installs it.
+# with_cmake ARCH NAME FOLDER OPTION...: builds .release-cache/sources/FOLDER with CMake, and installs it.
 with_cmake() {
   local tree=$RELEASE_CACHE/$1 name=$2 folder=$3
   shift 3
@@ -12,7 +12,7 @@ with_cmake() {
   ninja -C "$tree/dependencies/$name" install
 }
 
-# with_configure ARCH NAME OPTION...: the same by ./configure, out of the source.
+# with_configure ARCH NAME OPTION...: runs ./configure in a copy of the source.
 with_configure() {
   local tree=$RELEASE_CACHE/$1 name=$2 folder=$RELEASE_CACHE/$1/dependencies/$2
   shift 2
@@ -29,22 +29,22 @@ build_zlib() {
   make -C "$RELEASE_CACHE/$1/dependencies/zlib" libz.a install
 }
 
-# hwloc reads what nlaunch asks for from /sys: no library of any vendor.
+# hwloc reads what nlaunch needs from /sys, so no vendor library is used.
 build_hwloc() {
   local without=(cairo libxml2 io opencl cuda nvml rsmi levelzero gl libudev pci readme doxygen) folder
   with_configure "$1" hwloc --host="$1-linux-gnu" --enable-static --disable-shared --runstatedir=/run "${without[@]/#/--disable-}"
   for folder in include hwloc; do make -C "$RELEASE_CACHE/$1/dependencies/hwloc/$folder" install; done
 }
 
-# Boost as nlaunch uses it: headers.
+# nlaunch uses only Boost's headers.
 build_boost1.81() {
   local include=$RELEASE_CACHE/$1/prefix/include folder
   mkdir -p "$include"
   for folder in "$RELEASE_SOURCES"/boost1.81/libs/{*,numeric/*}/include; do cp -r "$folder/." "$include/"; done
 }
 
-# Of OpenSSL libcrypto alone, which reads no file and loads no module. The names of its folders are compiled in: the
-# system's, and not those of this build.
+# Only libcrypto of OpenSSL, which reads no files and loads no modules. Its directory names are compiled in: the system's,
+# not those of this build.
 build_openssl() {
   local tree=$RELEASE_CACHE/$1 folder=$RELEASE_CACHE/$1/dependencies/openssl
   local without=(shared dso module engine legacy autoload-config async comp ui-console tests)
@@ -67,7 +67,7 @@ build_libseccomp() {
   for folder in include src; do make -C "$RELEASE_CACHE/$1/dependencies/libseccomp/$folder" install; done
 }
 
-# Its terminals are the system's; those that everybody has are compiled in, for a machine without any.
+# Uses the system's terminal descriptions; the most common ones are compiled in, for machines that have none.
 build_ncurses() {
   local terminals=xterm,xterm-256color,screen,screen-256color,tmux,tmux-256color,linux,vt100
   local without=(shared debug ada cxx cxx-binding progs tests manpages)
@@ -88,17 +88,17 @@ build_gloo() { with_cmake "$1" gloo gloo -DUSE_LIBUV=OFF -DBUILD_TEST=OFF -DCMAK
 build_googletest() { with_cmake "$1" googletest googletest -DBUILD_GMOCK=OFF; }
 build_libfabric-dev() { cp -r "$RELEASE_SOURCES/libfabric-dev/usr/include/rdma" "$RELEASE_CACHE/$1/prefix/include/"; }
 
-# build_dependency ARCH PACKAGE: unless it is there, of this version and by these compilers.
+# build_dependency ARCH PACKAGE: builds the package unless it exists in this version, built with these compilers.
 build_dependency() {
   local arch=$1 package=$2 folder=$RELEASE_CACHE/$1/dependencies/$2 log=$RELEASE_CACHE/$1/dependencies/$2.log made
   made=$folder.$(pins "$ZIG_VERSION" "$GLIBC_OF_PROGRAMS" "$(<"$RELEASE_SOURCES/$package.version")" "$(declare -f "build_$package")").done
   [[ ! -f $made ]] || return 0
   rm -rf "$folder" "$folder".*done
   say "$arch: building $package"
-  "build_$package" "$arch" >"$log" 2>&1 &  # where && or || follow, set -e does not hold inside
+  "build_$package" "$arch" >"$log" 2>&1 &  # in the background: set -e is off in a function before && or ||
   wait $! || {
     tail -n 30 "$log" >&2
-    echo "release.sh: $package could not be built for $arch; the whole log: $log" >&2
+    echo "release.sh: building $package for $arch failed; full log: $log" >&2
     return 1
   }
   touch "$made"

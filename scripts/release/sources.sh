@@ -1,11 +1,11 @@
 # shellcheck shell=bash
-# Source packages of Debian, verified by apt, from an apt of the release's own: nothing of the system's is changed.
+# Debian source packages, verified by apt. A separate apt configuration is used, so the system's is not changed.
 
 RELEASE_SOURCES=$RELEASE_CACHE/sources
 KEYRING=/usr/share/keyrings/debian-archive-keyring.gpg
-# shellcheck disable=SC2034  # for those who source this file
+# shellcheck disable=SC2034  # used by scripts that source this file
 SOURCE_PACKAGES=(zlib libzstd openssl libseccomp ncurses hwloc yaml-cpp re2 fmtlib cli11 nlohmann-json3 boost1.81)
-# Gloo's source package of Debian 12 is gone from mirrors; that of Debian 13 is of the same year.
+# Mirrors no longer have Gloo's source package of Debian 12; the one of Debian 13 is from the same year.
 GLOO_SUITE=trixie
 
 provide_apt() {
@@ -29,10 +29,10 @@ CONF
 
 release_apt() { APT_CONFIG=$RELEASE_CACHE/apt/apt.conf apt-get -q "$@"; }
 
-# Unpacked with Debian's patches in .release-cache/sources/PACKAGE; its version in PACKAGE.version.
+# Unpacks a package with Debian's patches into .release-cache/sources/PACKAGE, and writes its version to PACKAGE.version.
 unpack_source() {
   local package=$1
-  rm -rf "$RELEASE_SOURCES/$package.part" # of a call that was broken off
+  rm -rf "$RELEASE_SOURCES/$package.part" # from an interrupted call
   (
     mkdir -p "$RELEASE_SOURCES/$package.part"
     cd "$RELEASE_SOURCES/$package.part" || exit
@@ -74,14 +74,14 @@ provide_sources() {
   mkdir -p "$RELEASE_SOURCES"
   complete=$RELEASE_SOURCES/complete-$(pins "${SOURCE_PACKAGES[@]}" "$GLOO_SUITE")
   [[ ! -f $complete ]] || return 0
-  say "fetching Debian's sources of what is linked in (about 100 MB, once)"
+  say "downloading the Debian sources of the linked libraries (about 100 MB, once)"
   provide_apt
   release_apt update >/dev/null
   for package in "${SOURCE_PACKAGES[@]}" googletest; do [[ -d $RELEASE_SOURCES/$package ]] || unpack_source "$package"; done
   [[ -d $RELEASE_SOURCES/gloo && $(cat "$RELEASE_SOURCES/gloo.suite" 2>/dev/null) == "$GLOO_SUITE" ]] || unpack_gloo
   unpack_deb libfabric-dev "$RELEASE_SOURCES/libfabric-dev"
   for package in libc6 libgcc-s1; do unpack_deb "$package:arm64" "$RELEASE_CACHE/aarch64/sysroot"; done
-  # The tables that Debian takes out of re2's source and makes from its own Unicode data.
+  # Debian removes these tables from re2's source and generates them from its own Unicode data.
   make -s -C "$RELEASE_SOURCES/re2" REBUILD_TABLES=1 re2/perl_groups.cc re2/unicode_casefold.cc re2/unicode_groups.cc
   touch "$complete"
 }

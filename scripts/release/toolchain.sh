@@ -1,15 +1,15 @@
 # shellcheck shell=bash
-# The compilers of a release: zig's Clang and libc++, which take the age of glibc as part of the target.
+# The compilers for releases: zig's Clang and libc++, whose target includes the glibc version.
 
 ZIG_VERSION=0.15.2
-# shellcheck disable=SC2034  # for those who source this file
+# shellcheck disable=SC2034  # used by scripts that source this file
 GLIBC_OF_PROGRAMS=2.28
 # shellcheck disable=SC2034
-GLIBC_OF_SCOPE=2.17 # it enters other people's processes and containers
+GLIBC_OF_SCOPE=2.17 # it is loaded into users' processes and containers
 RELEASE_CACHE=$PWD/.release-cache
 RELEASE_VENV=$RELEASE_CACHE/venv
 
-# pins WORD...: one short word for all of these, in the names of marks: what was made with other versions is made anew.
+# pins WORD...: prints a short hash of the words. It is part of the names of marker files, so another version causes a rebuild.
 pins() { printf '%s\n' "$@" | sha256sum | cut -c1-16; }
 
 wheels() { "$RELEASE_VENV/bin/python" -m pip download -q --disable-pip-version-check --no-deps --only-binary=:all: --timeout 60 "$@"; }
@@ -18,7 +18,7 @@ provide_zig() {
   local zig=$RELEASE_CACHE/zig
   [[ -x $RELEASE_VENV/bin/python ]] || /usr/bin/python3 -m venv "$RELEASE_VENV"
   if [[ ! -f $zig/$ZIG_VERSION ]]; then
-    say "fetching zig $ZIG_VERSION from PyPI (about 90 MB, once)"
+    say "downloading zig $ZIG_VERSION from PyPI (about 90 MB, once)"
     rm -rf "$zig"
     wheels -d "$zig" "ziglang==$ZIG_VERSION"
     "$RELEASE_VENV/bin/python" -m zipfile -e "$zig"/ziglang-*.whl "$zig"
@@ -28,7 +28,7 @@ provide_zig() {
   fi
 }
 
-# write_tool FILE LINE...: an executable shell script, left alone where it is the same already (ccache goes by its age).
+# write_tool FILE LINE...: writes an executable shell script, unless it is already the same (ccache checks its modification time).
 write_tool() {
   local file=$1 text
   shift
@@ -45,11 +45,11 @@ provide_toolchain() {
   export ZIG_GLOBAL_CACHE_DIR=$RELEASE_CACHE/zig-cache ZIG_LOCAL_CACHE_DIR=$RELEASE_CACHE/zig-cache
   local zig_is="# zig $ZIG_VERSION: ccache and the rest go by what stands here"
   local flags="-target $arch-linux-gnu.$GLIBC_OF_PROGRAMS -ffile-prefix-map=$PWD=."
-  # nvcc says -m64, which Clang knows on x86 alone.
-  # shellcheck disable=SC2016  # for the script that is written
+  # nvcc passes -m64, which Clang accepts only on x86.
+  # shellcheck disable=SC2016  # expanded by the generated script
   local drop='for a; do shift; [ "$a" = -m64 ] || set -- "$@" "$a"; done'
   write_tool "$tools/clang" "$zig_is" "$drop" "exec $zig cc $flags \"\$@\""
-  # zig asks for std::unexpected() of C++14, which hides std::unexpected of <expected>.
+  # zig enables std::unexpected() of C++14, which hides std::unexpected of <expected>.
   write_tool "$tools/clang++" "$zig_is" "$drop" "exec $zig c++ $flags -U_LIBCPP_ENABLE_CXX17_REMOVED_UNEXPECTED_FUNCTIONS \"\$@\""
   write_tool "$tools/ar" "exec $zig ar \"\$@\""
   write_tool "$tools/ranlib" "exec $zig ranlib \"\$@\""

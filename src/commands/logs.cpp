@@ -6,7 +6,6 @@
 #include <chrono>
 #include <ctime>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <thread>
 
@@ -14,6 +13,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/console.h"
+#include "session/live_run.h"
 #include "session/run_view.h"
 #include "supervise/lines.h"
 #include "supervise/output.h"
@@ -48,20 +48,11 @@ class WriteTimes {
   explicit WriteTimes(fs::path file) : file_(std::move(file)) {}
 
   void read_on() {
-    std::ifstream in(file_, std::ios::binary);
-    in.seekg(static_cast<std::streamoff>(read_));
-    for (std::string line; std::getline(in, line) && !in.eof();) {
-      read_ += line.size() + 1;
-      const auto blank = line.find(' ');
-      const auto at = text::whole_number<std::uint64_t>(std::string_view(line).substr(0, blank));
-      const auto size = blank == std::string::npos
-                            ? std::nullopt
-                            : text::whole_number<std::uint64_t>(std::string_view(line).substr(blank + 1));
-      // A clock that was set back makes no line older than the one before it.
-      if (at && size && (marks_.empty() || *size >= marks_.back().size))
-        marks_.push_back(
-            {std::max(static_cast<UnixTime>(*at), marks_.empty() ? 0 : marks_.back().at), *size});
-    }
+    half_ += file_.more();
+    const auto end = half_.rfind('\n');
+    if (end == std::string::npos) return;
+    for (const auto& line : text::split(half_.substr(0, end), '\n')) add(line);
+    half_.erase(0, end + 1);
   }
   [[nodiscard]] bool known() const { return !marks_.empty(); }
   /// Of the byte at `offset`; 0: not known.
@@ -85,8 +76,18 @@ class WriteTimes {
     UnixTime at;
     std::uint64_t size;  ///< of the log before what came then
   };
-  fs::path file_;
-  std::uint64_t read_ = 0;
+
+  void add(std::string_view line) {
+    const auto blank = std::min(line.find(' '), line.size() - 1);
+    const auto at = text::whole_number<std::uint64_t>(line.substr(0, blank));
+    const auto size = text::whole_number<std::uint64_t>(line.substr(blank + 1));
+    if (!at || !size || (!marks_.empty() && *size < marks_.back().size)) return;
+    // A clock that was set back makes no line older than the one before it.
+    marks_.push_back({std::max(static_cast<UnixTime>(*at), marks_.empty() ? 0 : marks_.back().at), *size});
+  }
+
+  GrowingFile file_;
+  std::string half_;
   std::vector<Mark> marks_;
 };
 
