@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""`nlaunch import --check` of the public launch scripts in tests/import/corpus.tsv, each from its repository at its commit:
-scripts/import-corpus.py FOLDER [--split dev|heldout|third] [ID...]. FOLDER/OWNER+NAME is that repository's tree; where it is missing, git fetches it.
-Prints a row for each script, and the counts. --first leaves out what import itself asked for (column `asked`)."""
+"""Runs `nlaunch import --check` on the public launch scripts in tests/import/corpus.tsv, each from its repository at its commit.
+scripts/import-corpus.py FOLDER [--split dev|heldout|third] [ID...]. FOLDER/OWNER+NAME is the tree of a repository; if it is missing, git fetches
+it. Prints a row for each script, and the counts. --first omits what import itself asked for (column `asked`)."""
 import argparse
 import collections
 import csv
@@ -34,7 +34,7 @@ def words_of(cell):
 
 
 def check(row, tree, nlaunch, first):
-    """(verdict, all that was said)"""
+    """Returns (verdict, complete output)."""
     script = pathlib.Path(row["path"])
     folder, name = (tree / script.parent, script.name) if row["called_from"] == "script" else (tree, row["path"])
     asked = [] if first else [word.replace("$PWD", str(folder)) for word in words_of(row["asked"])]

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Do the unit tests notice? Changes one operator, constant or condition at a time in the layers that decide, and runs the unit
-tests of that layer alone. A change that no test notices is printed with its place.
+"""Mutation testing of the unit tests. Changes one operator, constant or condition at a time in the layers that make decisions, and
+runs only the unit tests of that layer. Prints each change that no test notices, with its position.
 
-All changes are compiled into one build, each behind its number (scripts/lib/change.h), and NLAUNCH_CHANGE picks one: a change
-costs a run of the tests, not a build. What does not compile so (a constant of a type, say) is left out and counted. The working
-tree is copied and stays as it is; the copy and its build are kept for the next call, as is what did not compile.
+All changes are compiled into one build, each guarded by its number (scripts/lib/change.h), and NLAUNCH_CHANGE selects one: a change
+costs a test run, not a build. Changes that do not compile this way (a constant in a type, for example) are left out and counted. The
+working tree is copied and not modified. The copy, its build and the list of changes that do not compile are kept for the next call.
 """
 import argparse
 import collections
@@ -25,15 +25,15 @@ import time
 SOURCE = pathlib.Path(__file__).resolve().parents[1]
 HEADER = SOURCE / "scripts/lib/change.h"
 LAYERS = ("plan", "supervise", "watch", "lint", "preflight", "diagnose", "evidence")
-MEMORY = 8 << 30  # bytes of a test program: a changed limit may ask for any
+MEMORY = 8 << 30  # address space of a test program, in bytes: a changed limit can request any amount
 CHANGED = {
     "==": "!=", "!=": "==", "<": "<=", "<=": "<", ">": ">=", ">=": ">", "+": "-", "-": "+", "+=": "-=", "-=": "+=",
     "true": "false", "false": "true", "min": "max", "max": "min", "all_of": "any_of", "any_of": "all_of", "none_of": "any_of",
 }
 TEXT = re.compile(r'R"\((.*?)\)"|"((?:\\.|[^"\\\n])*)"|\'((?:\\.|[^\'\\\n])+)\'|(//[^\n]*)', re.DOTALL)
-# What decides nothing: the preprocessor, checks of the compiler, declarations of types, the order of a table.
+# Lines without decisions: preprocessor, static assertions, type declarations, the order of a table.
 LEFT_OUT = re.compile(r"^\s*(#|static_assert|template|using |namespace |case |requires |\.(order|lane|bound) = )")
-# An operator has a blank on both sides as clang-format leaves it; the brackets of a template have none.
+# clang-format puts a space on both sides of an operator; template brackets have none.
 PLACE = re.compile(
     r"(?P<operator>(?<= )(?:==|!=|<=|>=|<|>|\+=|-=|\+|-)(?= ))|(?P<chain>(?<= )(?:&&|\|\|)(?= ))"
     r"|\bstd::(?P<extreme>min|max)(?=\()|\bstd::ranges::(?P<quantifier>all_of|any_of|none_of)(?=\()"
@@ -41,12 +41,12 @@ PLACE = re.compile(
 
 
 def without_texts(source):
-    """The source with its strings and comments blanked, of the same length."""
+    """Returns the source with its strings and comments replaced by spaces, at the same length."""
     return TEXT.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), source)
 
 
 def end_of_operand(code, begin, chain):
-    """Where the right side of && or || ends, which begins at `begin`."""
+    """Returns where the right operand of && or || ends that starts at `begin`."""
     depth = 0
     for at in range(begin, len(code)):
         letter = code[at]
@@ -63,7 +63,7 @@ def end_of_operand(code, begin, chain):
 
 
 class Change:
-    """One place: `said` for people, and what is written there as [(position, letters replaced, new text)]."""
+    """One change: `said` describes it, and the edits are [(position, characters replaced, new text)]."""
 
     def __init__(self, number, file, line, found, code):
         self.number, self.file, self.line = number, file, line
@@ -93,12 +93,12 @@ class Change:
         return self.file.lines[self.line - 1].strip()
 
     def key(self):
-        """The same as long as its line is."""
+        """Identifies the change as long as its line stays the same."""
         return f"{self.file.path}:{self.column}: {self.text()}"
 
 
 class File:
-    """A source of the working tree, and its copy with all its changes but those that do not compile."""
+    """A source file of the working tree, and its copy with all changes except those that do not compile."""
 
     def __init__(self, source, copy, first, left_out):
         self.copy, self.text = copy, source.read_text()
@@ -113,7 +113,7 @@ class File:
 
     def write(self):
         text = self.text
-        # Of two at one place the one that encloses the other stands first.
+        # At the same position, the enclosing change comes first.
         edits = [edit for change in self.changes for edit in change.edits]
         for begin, length, new in sorted(edits, key=lambda edit: (edit[0], edit[1]), reverse=True):
             text = text[:begin] + new + text[begin + length:]
@@ -123,7 +123,7 @@ class File:
         write(self.copy, (f'#include "{HEADER.name}"\n#line 1\n' + "".join(lines) if self.changes else self.text).encode())
 
     def leave_out(self, wrong):
-        """Takes back what stands on lines that do not compile; with no such line, constants, and then all of the file."""
+        """Reverts the changes on lines that do not compile; if there are none, the constants, and then the whole file."""
         dropped = [change for change in self.changes if change.line in wrong]
         dropped = dropped or [change for change in self.changes if change.line in self.constants] or self.changes
         self.changes = [change for change in self.changes if change not in dropped]
@@ -131,14 +131,14 @@ class File:
 
 
 def write(path, content):
-    """Only where it is another: the time of a file decides what is compiled anew."""
+    """Writes the file only if it differs, because its modification time decides what is recompiled."""
     if not path.exists() or path.read_bytes() != content:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
 
 
 class Tree:
-    """A copy of the working tree with all changes of all layers, and its build. One at a time works on it."""
+    """A copy of the working tree with all changes of all layers, and its build. Only one call uses it at a time."""
 
     def __init__(self, folder):
         self.folder, self.build = folder, folder / "build"
@@ -169,7 +169,7 @@ class Tree:
                        cwd=self.folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def compile(self, layers):
-        """Builds the tests of these layers, and takes changes back until that succeeds."""
+        """Builds the tests of these layers, and reverts changes until that succeeds."""
         files = {file.copy: file for layer in LAYERS for file in self.files[layer]}
         failed = collections.Counter()
         while True:
@@ -181,7 +181,7 @@ class Tree:
                 return
             wrong = collections.defaultdict(set)
             for path, line in re.findall(r"(src/\w[\w/]*\.cpp):(\d+):", done.stdout):
-                # A mistake in what is deduced hides others: after each try more of what is around it goes, too.
+                # An error in deduced types hides others, so each attempt also reverts more of the lines around it.
                 around = failed[self.folder / path]
                 wrong[self.folder / path].update(range(int(line) - around, int(line) + around + 1))
             failed.update(wrong.keys())
@@ -195,19 +195,19 @@ class Tree:
         fcntl.flock(self.lock, fcntl.LOCK_EX)
         self.copy()
         self.compile(layers)
-        # What another call builds meanwhile does not disturb this one.
+        # Builds of other calls in the meantime do not affect this one.
         self.programs = pathlib.Path(tempfile.mkdtemp(prefix="tests-", dir=self.folder))
         for layer in layers:
             shutil.copy(self.build / "bin" / f"{layer}_test", self.programs)
         fcntl.flock(self.lock, fcntl.LOCK_UN)
 
     def passes(self, layer, change, limit):
-        """Whether all tests pass. A changed signal must reach nothing but the tests: they have a PID namespace of their own."""
+        """Returns whether all tests pass. They run in a separate PID namespace, so that a changed signal reaches only the tests."""
         apart = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
         if os.geteuid() != 0:
             apart[1:1] = ["--user", "--map-root-user"]
         words = [*apart, str(self.programs / f"{layer}_test"), "--gtest_fail_fast", "--gtest_brief=1"]
-        # GoogleTest makes this file, and removes it at its own end: one that a test ends has not passed.
+        # GoogleTest creates this file and removes it when it finishes. If a test makes the program exit early, the file is left.
         early_end = self.programs / f"{layer}.{change}"
         try:
             done = subprocess.run(words, cwd=self.build, capture_output=True, timeout=limit, start_new_session=True,

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Makes the pictures of README.md in docs/pictures/ from real runs: scripts/pictures.py, after a build.
 
-With --check it changes nothing, and ends with 1 where a picture shows what nlaunch does not say any more. Numbers, and the order in
-which the lines of two processes come, differ from run to run and do not count.
+With --check it changes nothing, and exits with 1 if a picture shows output that nlaunch no longer prints. Numbers, and the order of the
+lines of two processes, differ from run to run and are ignored.
 """
 import argparse
 import html
@@ -29,7 +29,7 @@ STYLE = """\
 
 
 def record(commands, build):
-    """The lines that a terminal would show, with their colours; commands begin with "$ "."""
+    """Returns the lines that a terminal would show, with colours. Command lines start with "$ "."""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name).resolve()
         shutil.copytree(SOURCE / "configs", folder / "configs")
@@ -47,7 +47,7 @@ def plain(line):
 
 
 def spans(line):
-    """(class, text) of a line; more than one line's width is cut."""
+    """Returns (class, text) of a line, truncated to the width of the picture."""
     style, room = "prompt" if line.startswith("$ ") else "", WIDEST
     for i, part in enumerate(SGR.split(line)):
         if i % 2:
@@ -73,12 +73,12 @@ def svg(lines):
 
 
 def shown_in(picture):
-    """The lines of a picture, as text."""
+    """Returns the lines of a picture as text."""
     return [html.unescape(re.sub(r"<[^>]*>", "", line)) for line in re.findall(r"<text [^>]*>(.*)</text>", picture)]
 
 
 def masked(line):
-    """Without what differs from run to run and from machine to machine."""
+    """Removes what differs between runs and machines."""
     line = re.sub(r"(preflight \w+: .*) \(.*", r"\1", line)
     return re.sub(r"\d+(\.\d+)?( ?m?s\b)?", "#", line)
 
@@ -87,7 +87,7 @@ def check(name, lines, path):
     said = {masked("".join(text for _, text in spans(line))) for line in lines}
     old = [line for line in shown_in(path.read_text()) if masked(line) not in said]
     for line in old:
-        print(f"docs/pictures/{name}.svg shows what nlaunch does not say now: {line}", file=sys.stderr)
+        print(f"docs/pictures/{name}.svg shows a line that nlaunch no longer prints: {line}", file=sys.stderr)
     return not old
 
 

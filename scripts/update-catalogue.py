@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Brings a table of src/lint/variables/ up to date with a release.
+"""Updates a table of src/lint/variables/ to a release.
 
     scripts/update-catalogue.py nccl PATH-TO-GIT-REPOSITORY [v2.31.1-1]
     scripts/update-catalogue.py libfabric UNPACKED-SOURCES 2.7.0
 
-Names that the release reads and the table does not have come in with the meaning unwritten, which the tests refuse; names
-that it no longer reads get their last release; defaults that changed are noted. What a person has to write is printed.
+Adds the names that the release reads and the table does not have, with an empty meaning, which the tests reject. Names that the
+release no longer reads get their last release, and changed defaults are noted. Prints what a person has to write.
 """
 import argparse
 import pathlib
@@ -47,7 +47,7 @@ def number(release: str) -> tuple[int, ...]:
 
 
 def bare(tag: str) -> str:
-    """The release that a tag stands for: 2.27.3 of v2.27.3-1."""
+    """Returns the release of a tag: 2.27.3 for v2.27.3-1."""
     match = re.match(r"v?(\d+(?:\.\d+)+)", tag)
     if not match:
         raise SystemExit(f"'{tag}' names no release: 2.31.1 or v2.31.1-1 would")
@@ -62,13 +62,13 @@ def newest_tag(tags: list[str]) -> str:
 
 
 def known_default(row: Row) -> str:
-    """What the sources said last: the history's end where there is one, since `default` is for people."""
+    """Returns the last default found in the sources: the end of the history if there is one, since `default` is text for people."""
     entries = re.findall(r"(.*?) \([\d.]+\)(?:, |$)", row["history"])
     return entries[-1] if entries else row["default"]
 
 
 def update(table: Table, found: dict[str, release_sources.Found], release: str) -> typing.Iterator[str]:
-    """Changes the table; says what a person has to look at."""
+    """Updates the table, and yields what a person has to review."""
     before = table.head["newest"]
     if number(release) < number(before):
         raise SystemExit(f"{table.path.name} knows {before}; {release} is older")

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Holds the signatures of src/diagnose/signatures/ against a release of a program that they know.
+"""Checks the signatures of src/diagnose/signatures/ against a release of a program that they cover.
 
     pip download --no-deps vllm==0.34.0 vllm==0.33.0
     scripts/update-errors.py vllm vllm-0.34.0.whl 0.34.0 --since vllm-0.33.0.whl
     scripts/update-errors.py NVIDIA/pyxis PATH-TO-GIT-REPOSITORY v0.25.0 --since v0.24.0
 
-Says which messages of failures no signature knows (with --since: those that are new), and which signatures name that
-program as their source and find nothing in it any more. Sources are brought up to date in the tables: the release, and
-the file where a text has moved. src/diagnose/errors.tsv says which release was reviewed last, and which files have
-nothing that a user meets between the start and the first step.
+Prints the error messages that no signature matches (with --since: only new ones), and the signatures that name the program as
+their source but no longer match anything in it. Updates the sources in the tables: the release, and the file if a text has
+moved. src/diagnose/errors.tsv has the release that was reviewed last, and the files whose messages users do not see between
+the start and the first step.
 """
 import argparse
 import fnmatch
@@ -77,7 +77,7 @@ def texts_of(files: dict[str, str]) -> Texts:
 
 def unknown(files: dict[str, str], before: dict[str, str], reviewed: Reviewed,
             known: list[Signature]) -> typing.Iterator[str]:
-    """Messages that no signature knows; a fallback knows any exception, and so none in particular."""
+    """Returns the messages that no signature matches. A fallback matches every exception, so it does not count."""
     patterns = [re.compile(signature.pattern) for signature in known if signature.cells[2] != "fallback"]
     old = {(message.type, message.text) for message in error_messages.messages(before)}
     seen = set(old)
@@ -91,7 +91,7 @@ def unknown(files: dict[str, str], before: dict[str, str], reviewed: Reviewed,
 
 
 def has(texts: Texts, pattern: str, first: str = "") -> str | None:
-    """The file where the pattern stands: `first` where it does, else the one of the shortest name."""
+    """Returns the file that contains the pattern: `first` if it does, else the one with the shortest name."""
     compiled = re.compile(pattern, re.M)
     if compiled.search(texts.get(first, "")):
         return first
@@ -100,8 +100,8 @@ def has(texts: Texts, pattern: str, first: str = "") -> str | None:
 
 def gone(known: list[Signature], project: str, release: str, last: str, texts: Texts,
          before: Texts) -> typing.Iterator[str]:
-    """Says what the release has no more; brings the sources of the others up to date. A kind of file that these sources do
-    not have (a repository has no libraries) is left alone."""
+    """Prints what the release no longer has, and updates the sources of the other signatures. File types that these sources
+    do not have (a repository has no libraries) are skipped."""
     entry = re.compile(rf"(?<![\w/-]){re.escape(project)} (?P<file>[^\s;]+)@(?P<release>[^\s;]+)")
     kinds = {pathlib.PurePath(file).suffix for file in texts}
     for signature in known:

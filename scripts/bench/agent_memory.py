@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What the agent of a node needs with 16 processes that write lines all the time: the largest resident memory (RSS) of each of its
-two processes, and the largest share (PSS) of both together, on two nodes of the test cluster.
+"""Memory of the agent of a node with 16 processes that write lines all the time: the largest resident memory (RSS) of each of its two
+processes, and the largest share (PSS) of both together, on two nodes of the test cluster.
 
 Prints a table for docs/measurements.md. Usage, as root: scripts/bench/agent_memory.py [--processes 16] [--seconds 5]"""
 import argparse
@@ -27,7 +27,7 @@ roles:
 
 
 def agents(folder):
-    """The pids of agents, both processes of each, by node."""
+    """Returns the pids of the agents by node, both processes of each."""
     found = {}
     for entry in pathlib.Path("/proc").iterdir():
         if not entry.name.isdigit():
@@ -64,7 +64,7 @@ def main():
                 try:
                     peak.update({(node, pid): kib(pid, "status", "VmHWM") for pid in pids})
                     share[node] = max(share.get(node, 0), sum(kib(pid, "smaps_rollup", "Pss") for pid in pids))
-                except (OSError, TypeError):  # one has just ended
+                except (OSError, TypeError):  # a process has just exited
                     pass
             time.sleep(0.05)
         said = run.communicate()[1]

@@ -1,4 +1,4 @@
-"""Rows of a table, a size each: what floor.cu, torch_allreduce.py and nlaunch's preflight measured.
+"""Prints table rows, one per size, from the measurements of floor.cu, torch_allreduce.py and nlaunch's preflight.
 
     all_reduce_rows.py FLOOR.out TORCH.out PREFLIGHT.json"""
 import json
@@ -6,7 +6,7 @@ import sys
 
 
 def from_lines(path):
-    """{bytes: (microseconds, GB/s)} of the lines that hold three numbers."""
+    """Returns {bytes: (microseconds, GB/s)} from the lines that consist of three numbers."""
     rows = {}
     with open(path, encoding="utf-8") as lines:
         for line in lines:

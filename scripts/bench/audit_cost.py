@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the audit costs: processor time of nlaunch's supervisor over 8 processes that have imported torch with a preloaded libnccl, by one nlaunch or by
+"""Cost of the audit: processor time of nlaunch's supervisor with 8 processes that have imported torch with a preloaded libnccl, for one nlaunch or for
 several in turns. `audit_cost.py VENV SECONDS NLAUNCH...`; the venv has torch and its NCCL wheel."""
 import glob
 import json

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Breaks one thing, at a random moment, of a run over four nodes of the test cluster: a process, an agent, the slurmd and
+"""Breaks one thing at a random moment of a run on four nodes of the test cluster: a process, an agent, the slurmd and
 slurmstepds of a node, srun, the job (scancel), or the nlaunch that is the batch script. Learners wait for each other over TCP, so
-that all of them fail when one does; half of the processes ignore TERM, and each has a child that ignores it in a session of its
-own. Then nothing of the run may be alive on any node later than the grace and two seconds, and summary.json must name the culprit.
+all of them fail when one does. Half of the processes ignore TERM, and each has a child in a separate session that ignores it too.
+Two seconds after the grace period, no process of the run may be alive on any node, and summary.json must name the culprit.
 
-Prints a table for docs/measurements.md, and every trial that went wrong; ends with 1 then. The folder of such a run is kept.
-Usage, as root: scripts/bench/cluster_faults.py [--trials 100] [--within 2] [--seed N] [--only FAULT]"""
+Prints a table for docs/measurements.md and every trial that went wrong, in which case it exits with 1 and keeps the directory of that
+run. Usage, as root: scripts/bench/cluster_faults.py [--trials 100] [--within 2] [--seed N] [--only FAULT]"""
 import argparse
 import json
 import os
@@ -88,12 +88,12 @@ def kill(*pids):
     for pid in pids:
         try:
             os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:  # of two that belong together one may go with the other
+        except ProcessLookupError:  # one of a pair can exit with the other
             pass
 
 
 class Trial:
-    """One run as a job. `expected` is what summary.json must say, as (outcomes, pattern of the sentence)."""
+    """One run as a job. `expected` is the required content of summary.json, as (outcomes, pattern of the sentence)."""
 
     def __init__(self, cluster, options, dice):
         self.cluster, self.nlaunch, self.dice = cluster, options.nlaunch, dice
@@ -103,10 +103,10 @@ class Trial:
         self.dead_node = None
         self.delay = dice.uniform(0, options.within)
 
-    # --- what there is of it ---
+    # --- its processes ---
 
     def processes(self):
-        """Everything of this run on any node, by pid: all have its folder in their arguments, what was forked too."""
+        """Returns all processes of this run on any node, by pid. All, including forked ones, have its directory in their arguments."""
         found = {}
         for entry in pathlib.Path("/proc").iterdir():
             if not entry.name.isdigit():
@@ -120,7 +120,7 @@ class Trial:
         return found
 
     def agents(self):
-        """(guardian, supervisor) of the agents, by node."""
+        """Returns (guardian, supervisor) of the agents by node."""
         found = {}
         for pid, words in self.processes().items():
             try:
@@ -145,7 +145,7 @@ class Trial:
             return []
         return [event for event in map(json.loads, lines) if event["event"] == name]
 
-    # --- the faults: each returns what is to be said of it ---
+    # --- the faults: each returns what summary.json must say ---
 
     def rank(self):
         wait_until(lambda: self.events("process-started"), 20, "the first process started")
@@ -197,10 +197,10 @@ class Trial:
     FAULTS = {"a rank killed": rank, "an agent killed": agent, "slurmd and slurmstepds of a node killed": node,
               "srun killed": srun, "scancel": scancel, "nlaunch, the batch script, killed": nlaunch_itself}
 
-    # --- from the submission to the end ---
+    # --- from submission to completion ---
 
     def go(self, fault):
-        """Seconds until nothing was left, and what was wrong, if anything."""
+        """Returns the seconds until nothing was left, and the problem, if any."""
         done = self.cluster.run(self.nlaunch, "run", self.folder / "faults.yaml", "--site", SITE, "--no-preflight", "--detach",
                                 "--runs-dir", self.folder / "runs")
         if done.returncode != 0:
@@ -225,7 +225,7 @@ class Trial:
         return took, wrong, right
 
     def tidy(self, keep):
-        """Leaves the cluster to the next one; without all of its nodes it is none."""
+        """Leaves the cluster to the next trial, or discards it unless all of its nodes are up."""
         kill(*self.processes())
         if self.dead_node is not None:
             self.cluster.down()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""From `nlaunch run --no-preflight --here` inside an allocation of the test cluster to its last process started, against the same
-srun of /bin/true: the options and the environment are those with which nlaunch called it. The two take turns, with a pause in between.
+"""Time from `nlaunch run --no-preflight --here` in an allocation of the test cluster until its last process has started, compared with the
+same srun of /bin/true, with the options and environment that nlaunch used. The two take turns, with a pause in between.
 
 Prints a table for docs/measurements.md. Usage, as root: scripts/bench/cluster_launch.py [--nodes 4] [--per-node 4] [--rounds 20]"""
 import argparse
@@ -25,17 +25,17 @@ weight_sync: {{backend: gloo}}
 roles:
   worker: {{kind: learner, per_node: {per_node}, command: [/bin/true]}}
 """
-# Writes down how it was called, and becomes the real one.
+# Records how it was called, then runs the real srun.
 SPY = """#!/usr/bin/env python3
 import json, os, sys
 json.dump({{"command": sys.argv[1:], "environment": dict(os.environ)}}, open("{seen}", "w"))
 os.execv("{srun}", ["srun", *sys.argv[1:]])
 """
-PAUSE = 0.5  # seconds, for Slurm to be done with the step before
+PAUSE = 0.5  # seconds, so that Slurm finishes the previous step
 
 
 class Launches:
-    """Inside an allocation."""
+    """Runs in an allocation."""
 
     def __init__(self, options, folder):
         self.folder = folder
@@ -44,7 +44,7 @@ class Launches:
                         "--runs-dir", folder / "runs"]
 
     def srun(self):
-        """The srun of nlaunch, with /bin/true in place of the agent."""
+        """Returns nlaunch's srun command with /bin/true instead of the agent."""
         (self.folder / "bin").mkdir()
         spy, seen = self.folder / "bin/srun", self.folder / "seen.json"
         spy.write_text(SPY.format(seen=seen, srun=shutil.which("srun")))
@@ -71,7 +71,7 @@ class Launches:
         return time.monotonic() - begin
 
     def measure(self, rounds):
-        """Rows of (last process started, nlaunch's end, srun's end); a first one warms the caches and does not count."""
+        """Returns rows of (last process started, nlaunch exited, srun exited). A first round warms the caches and does not count."""
         srun, environment = self.srun()
         rows = [(*self.to_last_start(), self.seconds(srun, environment)) for _ in range(rounds + 1)]
         return [statistics.median(column) for column in zip(*rows[1:])]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The roles of configs/quickstart.yaml, a learner and an engine on each node, over 32 nodes of the test cluster: it must end with
-0. Usage, as root: scripts/bench/cluster_quickstart.py [--nodes 32]"""
+"""Runs the roles of configs/quickstart.yaml, with a learner and an engine on each node, on 32 nodes of the test cluster. It must exit
+with 0. Usage, as root: scripts/bench/cluster_quickstart.py [--nodes 32]"""
 import argparse
 import json
 import pathlib
@@ -14,7 +14,7 @@ from cluster import SITE, Cluster  # noqa: E402
 
 
 def experiment():
-    """Its roles on every node. All processes share this machine's few cores, so they get more time than usual."""
+    """Returns the experiment with its roles on every node. All processes share this machine's few cores, so they get more time than usual."""
     text = (ROOT / "configs/quickstart.yaml").read_text()
     for before, after in (("per_node: 2", "per_node: 1"), ("timeout: 30s", "timeout: 5m"),
                           (" quickstart/", f" {ROOT}/configs/quickstart/")):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""How fast nlaunch diagnose reads NCCL INFO chatter, beside `grep -F -c -f` with the same literals, in turns, on a file of this
-script's own making that ends in a failure: medians, and the largest resident memory. It says whether the failure was found.
+"""How fast nlaunch diagnose reads NCCL INFO output, compared with `grep -F -c -f` with the same literals, in turns, on a generated
+file that ends in a failure: medians and the largest resident memory. Also prints whether the failure was found.
 
 Prints a table for docs/measurements.md. Usage: scripts/bench/diagnose.py [--gigabytes 1] [--rounds 5] [--folder DIR]"""
 import argparse
@@ -19,7 +19,7 @@ LAST = "node1:4011:4900 [1] transport/net_ib.cc:789 NCCL WARN NET/IB : Got compl
 
 
 def chatter(ranks=64):
-    """Some megabytes as NCCL writes them with NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,GRAPH,NET,COLL."""
+    """Returns some megabytes of what NCCL writes with NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,GRAPH,NET,COLL."""
     lines = []
     for rank in range(ranks):
         who = f"node{rank // 8}:{4000 + rank}:{5000 + rank} [{rank % 8}] NCCL INFO"
@@ -44,7 +44,7 @@ def write(path, size):
 
 
 def peak(pid):
-    """The largest resident memory of a process so far, in MiB."""
+    """Returns the peak resident memory of a process so far, in MiB."""
     try:
         return int(re.search(r"VmHWM:\s+(\d+) kB", pathlib.Path(f"/proc/{pid}/status").read_text())[1]) / 1024
     except (OSError, TypeError):
@@ -52,7 +52,7 @@ def peak(pid):
 
 
 def timed(command):
-    """(seconds, seconds of the processor, largest resident MiB, output) of a command."""
+    """Returns (seconds, CPU seconds, peak resident MiB, output) of a command."""
     began = time.monotonic()
     memory = 0
     with tempfile.TemporaryFile() as output:

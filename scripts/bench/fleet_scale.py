@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""How the plan, the events and the leader grow with the nodes: a real `nlaunch run` of 8 processes on each of 64, 256
-and 1024 nodes, whose agents are simulated. In place of srun one process plays all of them, over TCP, in the words of
-src/fleet/protocol.cpp: every process starts, engines get ready, and learners end when all are there. In a second run of each size
-the learner in the middle is killed, and all others fail within a tenth of a second: it must be the one that is named.
+"""How the plan, the events and the leader scale with the number of nodes: a real `nlaunch run` of 8 processes on each of 64, 256
+and 1024 nodes with simulated agents. One process replaces srun and plays all agents over TCP, with the protocol of
+src/fleet/protocol.cpp: every process starts, engines become ready, and learners finish when all are ready. In a second run of each
+size the learner in the middle is killed, and all others fail within a tenth of a second: nlaunch must name the killed one.
 
-With --losses the learners have one half of the nodes and engines the other: the run goes on for 15 s without any loss, and once more while
-the agents of 40 nodes with engines are lost at random moments, each of which comes back. The learners must not notice it.
+With --losses, learners have one half of the nodes and engines the other. One run continues for 15 s without losses, another one
+while the agents of 40 nodes with engines are lost at random moments and come back. The learners must not be affected.
 
-Prints a table for docs/measurements.md; ends with 1 where a run did not end as it should."""
+Prints a table for docs/measurements.md; exits with 1 if a run did not finish as it should."""
 import argparse
 import asyncio
 import hashlib
@@ -55,7 +55,7 @@ node: {gpus: 8, cpus: 128}
 """
 
 
-# --- in place of srun ---
+# --- replaces srun ---
 
 OWN_CHALLENGE = "of an agent that believes its leader"
 
@@ -65,7 +65,7 @@ def digest(key, text):
 
 
 class Agents:
-    """All agents of a step, in one process; or one that comes later."""
+    """All agents of a step in one process, or a single agent that joins later."""
 
     def __init__(self, step, how, hosts, alone):
         self.step, self.how, self.alone = step, how, alone
@@ -106,7 +106,7 @@ class Agent:
         self.gone = False
 
     def tell(self, type, **message):
-        """A line with its proof, as launch::LineProof makes it."""
+        """Sends a line with its proof, as launch::LineProof creates it."""
         if self.gone:
             return
         line = json.dumps({"type": type, **message})
@@ -118,7 +118,7 @@ class Agent:
         self.tell("event", at_ms=int((time.monotonic() - self.begin) * 1000), what={"type": type, **fields})
 
     async def connect(self, **hello):
-        """A connection on which the leader has been told who this is: what it reads, what it writes."""
+        """Connects to the leader and identifies this agent. Returns the reader, the writer and the challenge."""
         come, to = await asyncio.open_connection("127.0.0.1", self.all.step["port"], limit=1 << 26)
         challenge = json.loads(await come.readline())["challenge"]
         says = json.dumps({"node": self.node, "plan": self.all.fingerprint, **hello})
@@ -128,7 +128,7 @@ class Agent:
 
     async def play(self):
         engines = [process for process in self.all.nodes[self.node] if process not in self.all.learners]
-        of_learners = 2 if self.node == 0 else 0  # for the weights, and their rendezvous
+        of_learners = 2 if self.node == 0 else 0  # ports for the weight sync and the rendezvous
         come, self.to, challenge = await self.connect(
             type="hello", challenge=OWN_CHALLENGE, agent=f"a{self.node}", host=f"n{self.node:04}", address=f"10.0.{self.node // 256}.{self.node % 256}",
             ports=[20000 + number for number in range(len(engines) + (1 if self.all.outlives and self.node == 0 else of_learners))])
@@ -182,7 +182,7 @@ class Agent:
             self.event("ended", process=process, status=status)
 
     async def live(self):
-        """Learners end by themselves; without their peer all fail."""
+        """Learners finish on their own, or all fail if a peer is lost."""
         await self.all.all_are_there.wait()
         victim = self.all.victim
         if self.all.outlives and not self.all.learners & set(self.all.nodes[self.node]):
@@ -207,7 +207,7 @@ def more_files():
 
 
 def play(words):
-    """What stands for srun: plays the agents, and notes what nlaunch had needed when it let the last one of the first step go."""
+    """Replaces srun: plays the agents, and records the resources that nlaunch had used when it released the last agent of the first step."""
     more_files()
     step_file = words[words.index("--step") + 1]
     alone = int(words[words.index("--node") + 1]) if "--node" in words else None
@@ -226,7 +226,7 @@ def play(words):
 # --- the measurement ---
 
 def lost_as_wanted(run, summary, how):
-    """So many nodes were lost and came back, and no learner was started again."""
+    """Returns whether this many nodes were lost and came back, and no learner restarted."""
     events = [json.loads(line) for line in (run / "events.jsonl").read_text().splitlines()]
     count = {name: sum(event["event"] == name for event in events) for name in ("node-lost", "node-back")}
     learners = [event for event in events if event["event"] == "process-started" and event["process"].startswith("learner")]
@@ -235,7 +235,7 @@ def lost_as_wanted(run, summary, how):
 
 
 def simulate(options, folder, nodes, how):
-    """One run; what it took."""
+    """Runs once, and returns what it took."""
     (folder / "bin").mkdir(exist_ok=True)
     srun = folder / "bin/srun"
     srun.write_text(f'#!/bin/sh\nexec {shlex.join([sys.executable, __file__])} --play "$@"\n')

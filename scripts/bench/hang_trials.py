@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Random hangs over Gloo on this machine: one of several ranks sleeps, spins, is stopped, dies silently, enters another
-collective or sends another size; evidence is taken, and the verdict held against the truth.
-`hang_trials.py [COUNT] [SEED] [--path PATH] [--detail]`; PATH is where the tools are looked for; --detail is what `--with torch-debug` sets,
-TORCH_DISTRIBUTED_DEBUG=DETAIL, under which PyTorch compares the ranks' collectives. Ends with 1 where a verdict was
-wrong and sure."""
+collective or sends another size. Evidence is collected, and the verdict is compared with the truth.
+`hang_trials.py [COUNT] [SEED] [--path PATH] [--detail]`; PATH is where tools are looked up; --detail sets
+TORCH_DISTRIBUTED_DEBUG=DETAIL as `--with torch-debug` does, so PyTorch compares the collectives of the ranks. Exits with 1 if a
+verdict was wrong and sure."""
 import argparse
 import collections
 import os
@@ -18,9 +18,9 @@ from hangs import FAULTS, Ranks  # noqa: E402
 
 
 def trial(source, path, env):
-    """The fault, how the verdict was, and how long the evidence took."""
+    """Returns the fault, how good the verdict was, and how long collecting evidence took."""
     fault = source.choice(FAULTS)
-    # Of two ranks in two collectives neither is the other one: nobody can say who is wrong.
+    # With two ranks in two collectives, nothing shows which of them is wrong.
     world = source.randint(3 if fault.startswith("other") else 2, 5)
     size = source.choice([10, 1000, 100_000, 1_000_000])
     wrong_size = max(1, int(size * source.choice([0.1, 0.5, 2, 10])))
@@ -47,7 +47,7 @@ def main():
     parser.add_argument("--detail", action="store_true")
     arguments = parser.parse_args()
     env = {"TORCH_DISTRIBUTED_DEBUG": "DETAIL"} if arguments.detail else {}
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the ranks are killed on the way out
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the ranks are killed on exit
     source = random.Random(arguments.seed)
     counts, took = collections.defaultdict(collections.Counter), []
     for number in range(arguments.count):

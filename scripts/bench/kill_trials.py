@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Kills nlaunch's guardian, its supervisor or the guardian's process group with SIGKILL, at a random moment of a run
-of awkward children, and counts what is alive two seconds later: nothing may be. `kill_trials.py [COUNT] [SEED]`;
-ends with 1 when something has survived."""
+"""Kills nlaunch's guardian, its supervisor or the guardian's process group with SIGKILL at a random moment of a run
+of children that are hard to stop, and counts the processes alive two seconds later. None may be. `kill_trials.py [COUNT] [SEED]`;
+exits with 1 if a process survived."""
 import os
 import pathlib
 import random
@@ -21,7 +21,7 @@ LIMIT = 2.0
 
 
 def children(pid):
-    """The children of a process."""
+    """Returns the children of a process."""
     found = []
     for folder in pathlib.Path("/proc").iterdir():
         try:
@@ -42,7 +42,7 @@ def shoot(run, victim):
 
 
 def trial(source):
-    """Who was shot, after how many milliseconds, how many survived, and how long the last one lived."""
+    """Returns what was killed, after how many milliseconds, how many processes survived, and how long the last one lived."""
     victim, delay = source.choice(["guardian", "supervisor", "group"]), source.uniform(0, 0.3)
     with Run(ROLES, quiet=True) as run:
         run.start(start_new_session=True)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""How long it takes to start /bin/true N times and to see all of them end: nlaunch, mpirun, and a bash loop.
+"""How long it takes to start /bin/true N times and wait until all have exited: nlaunch, mpirun, and a bash loop.
 
-The three take turns in every round, so that a busy machine hurts all of them alike. Prints a table for
+The three take turns in every round, so that load on the machine affects all of them equally. Prints a table for
 docs/measurements.md. Usage: scripts/bench/launch.py [--rounds 20] [--processes 8,64]"""
 import argparse
 import math
@@ -38,7 +38,7 @@ def commands(nlaunch, folder, count):
 
 
 def seconds(command):
-    """Of one run; infinite where it hangs, as OpenMPI's mpirun does on a busy machine."""
+    """Returns the time of one run, or infinity if it hangs, as OpenMPI's mpirun does on a busy machine."""
     start = time.perf_counter()
     try:
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=HANG)
@@ -52,7 +52,7 @@ def seconds(command):
 
 
 def measure(nlaunch, folder, count, rounds):
-    """Median seconds for each launcher; a first round warms the caches and does not count."""
+    """Returns the median seconds of each launcher. A first round warms the caches and does not count."""
     turns = commands(nlaunch, folder, count)
     times = {name: [] for name in turns}
     for number in range(rounds + 1):

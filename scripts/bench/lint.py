@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""How long `nlaunch lint` takes for a plan of 64 roles and for a script of 2,000 lines, and what a plan alone and ShellCheck take for the
-same. All take turns in every round. Prints a table for docs/measurements.md. Usage: scripts/bench/lint.py [--rounds 20]"""
+"""How long `nlaunch lint` takes for a plan of 64 roles and for a script of 2,000 lines, compared with only planning and with ShellCheck on
+the same input. All take turns in every round. Prints a table for docs/measurements.md. Usage: scripts/bench/lint.py [--rounds 20]"""
 import argparse
 import pathlib
 import shutil
@@ -21,7 +21,7 @@ def experiment():
 
 
 def script():
-    """The cases of the tests, over and over: all rules have something to do."""
+    """Returns the test cases, repeated, so that every rule has work to do."""
     cases = sorted((ROOT / "tests" / "lint" / "cases").glob("*.sbatch"))
     lines = [line for path in cases for line in path.read_text().splitlines()]
     return "\n".join((lines * (LINES // len(lines) + 1))[:LINES]) + "\n"

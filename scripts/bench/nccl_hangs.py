@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs over NCCL of which one rank hangs, and how often the right one is named: `nccl_hangs.py [TRIALS] [SEED]` on a machine with GPUs and PyTorch."""
+"""Runs over NCCL in which one rank hangs, and how often nlaunch names the right rank: `nccl_hangs.py [TRIALS] [SEED]` on a machine with GPUs and PyTorch."""
 import json
 import pathlib
 import random

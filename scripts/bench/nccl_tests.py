@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""On a machine with GPUs: the all-reduce and the broadcast of `nlaunch bench` beside nccl-tests, in turns, with the same libnccl.
-Prints a table for docs/measurements.md. NCCL_TESTS is the folder with all_reduce_perf and broadcast_perf (github.com/NVIDIA/nccl-tests).
+"""Compares the all-reduce and the broadcast of `nlaunch bench` with nccl-tests, in turns, with the same libnccl, on a machine with GPUs.
+Prints a table for docs/measurements.md. NCCL_TESTS is the directory with all_reduce_perf and broadcast_perf (github.com/NVIDIA/nccl-tests).
 Usage: scripts/bench/nccl_tests.py NCCL_TESTS LIBNCCL [--gpus 2] [--rounds 3]"""
 import argparse
 import json

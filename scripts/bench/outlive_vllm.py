@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""configs/weight-sync-outlive.yaml on two GPUs: a vLLM server is killed while a learner sends it weights over NCCL, starts again, and is used again.
+"""configs/weight-sync-outlive.yaml on two GPUs: a vLLM server is killed while a learner sends it weights over NCCL, restarts, and is used again.
 
-What has to hold: the learner is one and the same process and ends well; each fault is named as what it was; the server serves again, shows that it
-has weights (fresh), and generates what they say. Prints how long each part took, for docs/measurements.md; ends with 1 where something did not hold.
+Requirements: the learner stays the same process and finishes successfully; each fault is reported as what it was; the restarted server shows that
+it has current weights (fresh), and generates what they predict. Prints how long each part took, for docs/measurements.md; exits with 1 if a
+requirement was not met.
 
-Needs no network and no build: dist/ (or build/), configs/, site-profiles/ and the environment of scripts/gpu-frameworks.sh --unpack.
+Needs no network and no build, only dist/ (or build/), configs/, site-profiles/ and the environment of scripts/gpu-frameworks.sh --unpack.
 Usage: scripts/bench/outlive_vllm.py [--faults 2] [--steps 10] [--python VENV/bin/python] [OPTION OF nlaunch run...]"""
 import argparse
 import json
@@ -17,7 +18,7 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# A whole server, the process that computes, a server that hangs.
+# The whole server, the process that computes, and a server that hangs.
 FAULTS = {"server": signal.SIGKILL, "VLLM::EngineCore": signal.SIGKILL, "server hangs": signal.SIGSTOP}
 
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""How fast nlaunch takes the output of 64 processes into their log files, with the prefixed stream on.
+"""How fast nlaunch writes the output of 64 processes to their log files, with the prefixed stream on.
 
 Two kinds of writers: `dd`, which writes lines in blocks of 8 KiB, and `grep --line-buffered`, which makes a system call
-for every line. Against them: the same writers, each with a `cat` of its own into a file. The two take turns, a first
-turn is not counted, and each starts without the files of the turn before: in a virtual machine a page that was never
-used before costs several times the copy into it. Checks that every log is the same as what was written, byte by byte.
+for every line. The baseline is the same writers, each with its own `cat` into a file. The two take turns, a first turn does
+not count, and each starts after the files of the previous turn were removed: in a virtual machine, a page that was never used
+before costs several times the copy into it. Checks that every log is identical to what was written, byte by byte.
 Prints a table for docs/measurements.md."""
 import argparse
 import filecmp
@@ -29,7 +29,7 @@ WRITERS = {"blocks of 8 KiB": ["dd", "if={data}", "bs=8k", "status=none"],
 
 
 def write_lines(path, size):
-    """Lines of 20 to 180 characters, as logs have them."""
+    """Returns lines of 20 to 180 characters, as in real logs."""
     source = random.Random(1)
     with open(path, "wb") as data:
         while data.tell() < size:

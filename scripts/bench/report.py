@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""How long JSON, page and metrics of a preflight of many nodes take, and how large the page is: `nlaunch preflight --from` of a report
-that is made here, with rows for every node and GPU, p2p figures of every pair and a few faults. Prints a table for docs/measurements.md.
+"""How long it takes to write JSON, page and metrics of a preflight of many nodes, and how large the page is: `nlaunch preflight --from` with a
+generated report that has rows for every node and GPU, p2p results of every pair, and a few faults. Prints a table for docs/measurements.md.
 Usage: scripts/bench/report.py [--nodes 1024] [--gpus 8] [--rounds 5] [--keep FOLDER]"""
 import argparse
 import json

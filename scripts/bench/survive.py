@@ -1,25 +1,26 @@
 #!/usr/bin/env python3
-"""A run over eight nodes of the test cluster whose engines are lost, one fault every ten steps, while a trainer counts its steps and asks
-an engine in each. A fault is one of these, at random:
+"""A run on eight nodes of the test cluster that loses engines, with one fault every ten steps, while a trainer counts its steps and sends a
+request to an engine in each. Each fault is one of these, at random:
 
   engine-killed   SIGKILL to an engine
-  engine-hung     SIGSTOP to an engine, which answers nothing any more (alive)
-  engine-idle     an engine answers, and generates nothing (throughput)
+  engine-hung     SIGSTOP to an engine, which stops answering (alive)
+  engine-idle     an engine answers but generates nothing (throughput)
   agent-killed    SIGKILL to the agent of a node
-  leader-killed   SIGKILL to nlaunch's supervisor: its guardian becomes the nlaunch that takes the run over, and all processes stay
-  node-off        all of a node is killed at once, and its network with it
-  node-cut        the network of a node is cut off from the other nodes, and connected again once another node has its place
-  spare-bad       a spare is switched off, and then a node: another spare has to take its place
-  preempted       a job of a higher partition takes a borrowed node for a second
+  leader-killed   SIGKILL to nlaunch's supervisor: its guardian becomes the nlaunch that takes over the run, and all processes stay
+  node-off        all processes of a node are killed at the same time, and its network is cut
+  node-cut        a node is disconnected from the other nodes, and connected again once another node has replaced it
+  spare-bad       a spare node is switched off, and then another node: a different spare has to replace it
+  preempted       a job of a higher-priority partition takes a borrowed node for a second
 
-Slurm takes a node that is switched off out of the job, so node-off and spare-bad are as many as there are spares for. The node that takes a
-place is a spare, or the same; of a borrowed node it is that of its next job. What has to hold: the trainer is one and the same process and no
-step is missing; the record names what was hit; it is detected within 1 s (a death), within failures x every or `within` (a hang; each with a
-look more), within 31 s (a node that says nothing: the connection to it times out), within 10 s (a preemption, in which Slurm has its share); the
-engine is started again within 2 s after that, on a borrowed node after it has come; effective training time over wall time (ETTR) is 95 % or
-more; and nothing is left at the end.
+Slurm removes a node that is switched off from the job, so the number of node-off and spare-bad faults is limited by the spares. The
+replacement is a spare or the same node; for a borrowed node it is the node of its next job.
 
-Prints a table for docs/measurements.md, and each fault for which something did not hold; ends with 1 then.
+Requirements: the trainer stays the same process and no step is missing. The record names what was hit. A fault is detected within 1 s (a
+death), within failures x every or `within` (a hang; one more check each), within 31 s (a node that stops responding: its connection times
+out), or within 10 s (a preemption, part of which is Slurm's time). The engine starts again within 2 s after that, on a borrowed node after the
+node has joined. Effective training time over wall time (ETTR) is 95 % or more. Nothing is left at the end.
+
+Prints a table for docs/measurements.md and each fault that missed a requirement, in which case it exits with 1.
 Usage, as root: scripts/bench/survive.py [--faults 200] [--seed N] [--only FAULT]"""
 import argparse
 import collections
@@ -40,7 +41,7 @@ sys.path.insert(0, str(ROOT / "tests/cluster"))
 from cluster import SITE, Cluster, wait_until  # noqa: E402
 
 NODES = 8
-OWN = 7  # of the run's own job
+OWN = 7  # nodes of the run's own job
 ENGINES = 4  # node 0 has the trainer, one engine is on a borrowed node, three nodes are spares
 STEP = 0.5  # seconds
 STEPS_EACH = 10
@@ -132,7 +133,7 @@ class Run:
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="nlaunch-survive-"))
         for name, text in (("engine.py", ENGINE), ("trainer.py", TRAINER), ("survive.yaml", EXPERIMENT)):
             (self.folder / name).write_text(text.replace("FOLDER", str(self.folder)))
-        self.off = set()  # numbers of nodes
+        self.off = set()  # node numbers
 
     def begin(self):
         (self.folder / "job.sh").write_text(f"#!/bin/bash\nexec {self.nlaunch} run {self.folder}/survive.yaml --site {SITE} --no-preflight "
@@ -148,7 +149,7 @@ class Run:
     def lines(self):
         try:
             text = (self.run / "attempt-0" / "logs" / "trainer.0.log").read_text()
-            return text[:text.rfind("\n") + 1].splitlines()  # whole ones
+            return text[:text.rfind("\n") + 1].splitlines()  # only complete lines
         except OSError:
             return []
 
@@ -160,7 +161,7 @@ class Run:
         return [json.loads(line) for line in (self.run / "events.jsonl").read_text().splitlines() if line.endswith("}")]
 
     def engines(self):
-        """Where each engine is now and which are ready, by its name."""
+        """Returns by name where each engine is now, for those that are ready."""
         where, ready = {}, set()
         for event in self.events():
             name = event.get("process", "")
@@ -188,7 +189,7 @@ class Run:
         return found
 
     def pid_of(self, own):
-        """Of an nlaunch of this run that leads it, which has the pid `own` on its host."""
+        """Returns the pid of the nlaunch that leads this run and has the pid `own` on its host."""
         for pid in self.pids_with("--runs-dir", str(self.folder / "runs")) + self.pids_with("resume", str(self.run.resolve())):
             status = pathlib.Path(f"/proc/{pid}/status").read_text()
             if int(re.search(r"^NSpid:.*?(\d+)$", status, re.M)[1]) == own:
@@ -235,7 +236,7 @@ class Run:
         return SPARES - len(self.off)
 
     def leader_killed(self):
-        """nlaunch's own end, and that of no process: what did not hold, and the seconds until another led the run and until all engines were known to be ready."""
+        """Kills nlaunch but no process. Returns the missed requirements, and the seconds until another nlaunch led the run and until it knew all engines to be ready."""
         before, at_step = self.events(), self.step()
         pids = {event["process"]: event["pid"] for event in before if event["event"] == "process-started"}
         begin = time.clock_gettime(time.CLOCK_MONOTONIC)
@@ -254,7 +255,7 @@ class Run:
         return wrong, over - begin, started - over, ready - started
 
     def fault(self, kind):
-        """One fault and its end: what did not hold, and the seconds until it was detected, until the engine was started after that, and was ready."""
+        """Injects one fault. Returns the missed requirements, and the seconds until it was detected, until the engine started after that, and until it was ready."""
         at_step = self.step()
         engines = wait_until(lambda: (now := self.engines()) and len(now) == ENGINES and now, 60, "all engines")
         if kind == "leader-killed":
@@ -267,7 +268,7 @@ class Run:
         before, number = len(self.events()), int(host.removeprefix("node"))
         begin = time.clock_gettime(time.CLOCK_MONOTONIC)
         self.hit(kind, name, host)
-        alone = kind == "node-cut" and self.spares() == 0  # it takes its own place
+        alone = kind == "node-cut" and self.spares() == 0  # the node replaces itself
         limit = {"engine-hung": 2 * EVERY * (FAILURES + 1), "engine-idle": WITHIN + 2 * EVERY, "node-off": SILENT, "node-cut": SILENT,
                  "spare-bad": SILENT, "preempted": 9}.get(kind, 0) + 1
 
@@ -291,7 +292,7 @@ class Run:
         if detected - begin > limit:
             wrong.append(f"detected after {detected - begin:.1f} s")
         since = detected
-        if host == lent or kind == "spare-bad" or alone:  # Slurm has its share, or a spare that does not answer
+        if host == lent or kind == "spare-bad" or alone:  # Slurm takes part of the time, or a spare does not answer
             since = [event["mono_ms"] / 1000 for event in new if event["event"] == "node-back" and event["mono_ms"] / 1000 <= started + 0.1][-1:] or [detected]
             since = since[0]
         if started - since > SHARE:

@@ -1,4 +1,4 @@
-"""What people run today before a job: torchrun with one checked all-reduce in PyTorch, timed for two sizes.
+"""The check that people run today before a job: torchrun with one verified all-reduce in PyTorch, timed for two sizes.
 
     torchrun --nproc-per-node 2 scripts/bench/torch_allreduce.py"""
 import os
@@ -12,7 +12,7 @@ WARM_UP, TIMED = 20, 200
 
 
 def measure(size, device):
-    """Microseconds for one all-reduce of `size` bytes."""
+    """Returns the microseconds of one all-reduce of `size` bytes."""
     rank, ranks = dist.get_rank(), dist.get_world_size()
     pattern = torch.arange(size // 4, device=device) % 251
     tensor = (pattern + rank).float()

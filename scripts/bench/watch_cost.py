@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What watching costs: processor time of nlaunch's supervisor over 16 processes that print 1,000 lines a second each, with `watch:` and without, in turns.
+"""Cost of watching: processor time of nlaunch's supervisor with 16 processes that each print 1,000 lines a second, with and without `watch:`, in turns.
 `watch_cost.py [ROUNDS] [SECONDS]`"""
 import json
 import os
