@@ -265,13 +265,17 @@ std::string cells(const std::vector<std::string>& row, std::string_view tag = "t
 
 std::string phases(const RunReport& report) {
   const auto& timeline = report.timeline;
+  const auto row = [&](std::vector<std::string> of, const std::string& hours) {
+    if (timeline.gpus > 0) of.push_back(hours);
+    return of;
+  };
   auto out = "<h2>Where the time went</h2>\n<div class=wide><table>\n" +
-             cells({"", "time", "share", "GPU hours"}, "th");
+             cells(row({"", "time", "share"}, "GPU hours"), "th");
   for (const auto phase : phases_of(timeline)) {
     constexpr double kPercent = 100;
-    out += cells({std::string(title_of(phase)), time_span(timeline.in(phase)),
-                  fmt::format("{:.1f} %", timeline.in(phase) / timeline.seconds * kPercent),
-                  timeline.gpus > 0 ? fmt::format("{:.3g}", timeline.gpu_hours(phase)) : "none"});
+    out += cells(row({std::string(title_of(phase)), time_span(timeline.in(phase)),
+                      fmt::format("{:.1f} %", timeline.in(phase) / timeline.seconds * kPercent)},
+                     fmt::format("{:.3g}", timeline.gpu_hours(phase))));
   }
   out += "</table></div>\n";
   if (const auto ettr = ettr_text(timeline); !ettr.empty())
@@ -282,10 +286,16 @@ std::string phases(const RunReport& report) {
 std::string processes(const RunReport& report) {
   const auto rows = processes_that_matter(report.timeline, kMostProcesses);
   if (rows.empty()) return "";
+  const bool nodes = std::ranges::any_of(rows, [](const auto* row) { return !row->host.empty(); });
+  const auto row = [&](const std::string& name, const std::string& node, std::vector<std::string> rest) {
+    if (nodes) rest.insert(rest.begin(), node);
+    rest.insert(rest.begin(), name);
+    return rest;
+  };
   auto out = "<h2>Processes</h2>\n<div class=wide><table>\n" +
-             cells({"process", "node", "ready after", "starts", "end"}, "th");
-  for (const auto* row : rows)
-    out += cells({row->name, row->host, ready_text(*row), starts_text(*row), end_text(*row)});
+             cells(row("process", "node", {"ready after", "starts", "end"}), "th");
+  for (const auto* one : rows)
+    out += cells(row(one->name, one->host, {ready_text(*one), starts_text(*one), end_text(*one)}));
   return out + "</table></div>\n";
 }
 
