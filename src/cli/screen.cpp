@@ -19,24 +19,24 @@ namespace {
 
 enum Pair : short { kGood = 1, kWarn, kBad };
 
-attr_t attributes_of(report::Style style) {
+int attributes_of(report::Style style) {
   switch (style) {
     case report::Style::bold:
-      return A_BOLD;
+      return static_cast<int>(A_BOLD);
     case report::Style::dim:
-      return A_DIM;
+      return static_cast<int>(A_DIM);
     case report::Style::good:
       return COLOR_PAIR(kGood);
     case report::Style::warn:
       return COLOR_PAIR(kWarn);
     case report::Style::bad:
-      return COLOR_PAIR(kBad) | A_BOLD;
+      return COLOR_PAIR(kBad) | static_cast<int>(A_BOLD);
     case report::Style::selected:
-      return A_REVERSE;
+      return static_cast<int>(A_REVERSE);
     case report::Style::plain:
       break;
   }
-  return A_NORMAL;
+  return static_cast<int>(A_NORMAL);
 }
 
 std::optional<KeyPress> key_of(int read) {
@@ -117,11 +117,11 @@ void TerminalScreen::draw(const std::vector<report::ScreenLine>& lines) {
   for (const auto& line : lines) {
     ::wmove(::stdscr, row++, 0);
     for (const auto& piece : line) {
-      ::wattrset(::stdscr, static_cast<int>(attributes_of(piece.style)));
+      ::wattrset(::stdscr, attributes_of(piece.style));
       ::waddstr(::stdscr, piece.text.c_str());
     }
   }
-  ::wattrset(::stdscr, A_NORMAL);
+  ::wattrset(::stdscr, attributes_of(report::Style::plain));
   ::wrefresh(::stdscr);
 }
 

@@ -181,7 +181,7 @@ report::TopView LiveRun::refresh() {
   constexpr std::size_t kRecent = 256;
   read_events();
   read_metrics();
-  report::TopView out{.name = plan_.name, .run = id(), .site = plan_.site, .attempt = attempt_};
+  report::TopView out{.name = plan_.name, .run = id(), .site = plan_.site, .state = {}, .attempt = attempt_};
   out.alive = outcome_.empty() && run_.is_object() && is_led(run_);
   if (!outcome_.empty())
     out.state = outcome_;

@@ -1,5 +1,6 @@
 #include "session/notifier.h"
 
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <csignal>
