@@ -71,7 +71,7 @@ build_libseccomp() {
 build_ncurses() {
   local terminals=xterm,xterm-256color,screen,screen-256color,tmux,tmux-256color,linux,vt100
   local without=(shared debug ada cxx cxx-binding progs tests manpages)
-  with_configure "$1" ncurses --host="$1-linux-gnu" --with-build-cc=cc --enable-widec --with-termlib=tinfo \
+  with_configure "$1" ncurses --host="$1-linux-gnu" --with-build-cc=cc --enable-widec --enable-overwrite --with-termlib=tinfo \
     --with-default-terminfo-dir=/usr/share/terminfo --with-terminfo-dirs=/etc/terminfo:/lib/terminfo:/usr/share/terminfo \
     --with-fallbacks="$terminals" "${without[@]/#/--without-}"
   make -C "$RELEASE_CACHE/$1/dependencies/ncurses" libs
