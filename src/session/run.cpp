@@ -422,20 +422,26 @@ int Run::finish(int exit_code, std::string_view outcome, const std::string& sent
   return exit_code;
 }
 
-/// Writes the report and, for a run that finished, prints its first line. What goes wrong here is no failure
-/// of the run.
-void Run::report_end(int exit_code, const std::string& sentence) {
-  std::string facts;
+/// Writes report.html, and returns what can be said of the run in one line. What goes wrong here is no
+/// failure of the run.
+std::string Run::write_report() {
   try {
     const auto files = record::read_run(paths_.folder, record::Parts::without_nodes);
-    if (files) {
-      const auto report = report::report_of(*files, outcome_, 0, false);
-      if (!report.timeline.processes.empty()) save_text("report.html", report::run_report_html(report));
-      facts = report::facts_line(report);
-    }
+    if (!files) return "";  // whatever keeps it from being read has been reported
+    const auto report = report::report_of(*files, outcome_, 0, false);
+    if (!report.timeline.processes.empty()) save_text("report.html", report::run_report_html(report));
+    return report::facts_line(report);
   } catch (const std::exception& error) {
     caller_.console.say(fmt::format("nlaunch: the report could not be written: {}\n", error.what()));
+    return "";
   }
+}
+
+/// The last words of a run that finished.
+void Run::report_end(int exit_code, const std::string& sentence) {
+  // Reading the events of a larger run back would take more memory than leading it.
+  constexpr std::size_t kMostProcesses = 4096;
+  const auto facts = plan_.processes.size() <= kMostProcesses ? write_report() : "";
   if (exit_code != 0 || caller_.console.quiet) return;
   const auto line = text::printable(sentence) + (facts.empty() ? "" : ": " + facts);
   caller_.console.say(caller_.console.paint.green(line) + "\n");

@@ -61,6 +61,7 @@ class Run {
   void say_end(const supervise::Outcome& outcome) const;
   /// Adds what all logs of the run contain for `watch.metrics`; prints which ranks have different counts.
   void add_metrics(supervise::Json& summary) const;
+  std::string write_report();
   void report_end(int exit_code, const std::string& sentence);
   int finish(int exit_code, std::string_view outcome, const std::string& sentence, supervise::Json details);
   void save(const std::string& name, const supervise::Json& content, const std::filesystem::path& folder);
