@@ -1,7 +1,4 @@
-#include <unistd.h>
-
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -41,16 +38,8 @@ double seconds_between(const std::string& from, double until) {
 std::string last_step(const RunView& view) {
   const auto attempt = supervise::attempt_folder(view.folder, view.attempt);
   if (!sys::is_folder_itself(attempt)) return "";
-  const auto fd = sys::open_regular_file(attempt / "steps.jsonl", sys::Links::refused);
-  if (!fd) return "";
-  constexpr off_t kEnd = 512;
-  const auto size = ::lseek(fd->get(), 0, SEEK_END);
-  std::string text(static_cast<std::size_t>(std::clamp<off_t>(size, 0, kEnd)), '\0');
-  if (text.empty() ||
-      ::pread(fd->get(), text.data(), text.size(), size - static_cast<off_t>(text.size())) <= 0)
-    return "";
-  const auto lines = text::split(text::trim(text), '\n');
-  const auto step = parse_ordered_json(lines.back());
+  const auto lines = text::split(text::trim(tail_of(attempt / "steps.jsonl")), '\n');
+  const auto step = lines.empty() ? nlohmann::ordered_json() : parse_ordered_json(lines.back());
   const auto& number = record::at(step, "step");
   return number.is_number() ? json_text(number) : "";
 }
@@ -72,8 +61,7 @@ int list_runs(const PsArgs& args, const Context& context) {
     names.insert(entry.path());
   auto json = nlohmann::ordered_json::array();
   const auto paint = context.console.result_paint;
-  const double now =
-      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  const double now = unix_now();
   report::Table table({"name", "run", "state", "exit", "step", "age", "duration", "site", "nodes"});
   report::Table preflights({"preflight of", "run"});
   for (const auto& name : names) {

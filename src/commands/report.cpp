@@ -1,4 +1,3 @@
-#include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -27,10 +26,6 @@ struct ReportArgs {
   bool json = false;
 };
 
-double now() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
 /// A run that was read, and where its files stay while it is reported.
 struct Reported {
   std::unique_ptr<record::RunFiles> files;
@@ -44,7 +39,7 @@ Result<Reported> read(const std::string& runs_dir, const std::string& run, bool 
   auto files = record::read_run(fs::canonical(view->folder), record::Parts::without_nodes);
   if (!files) return std::unexpected(files.error());
   Reported out{std::make_unique<record::RunFiles>(std::move(*files)), {}};
-  out.report = report::report_of(*out.files, view->state, now(), view->alive, metrics);
+  out.report = report::report_of(*out.files, view->state, unix_now(), view->alive, metrics);
   return out;
 }
 
@@ -81,7 +76,7 @@ int report_one(const ReportArgs& args, const Context& context) {
 
 int report_all(const ReportArgs& args, const Context& context) {
   double from = 0;
-  if (!args.since.empty()) from = now() - static_cast<double>(parse_duration(args.since)->count()) / 1e3;
+  if (!args.since.empty()) from = unix_now() - static_cast<double>(parse_duration(args.since)->count()) / 1e3;
   std::error_code error;
   std::vector<fs::path> names;
   for (const auto& entry : fs::directory_iterator(args.runs_dir, error)) names.push_back(entry.path());

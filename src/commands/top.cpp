@@ -1,7 +1,3 @@
-#include <sys/ioctl.h>
-#include <unistd.h>
-
-#include <charconv>
 #include <chrono>
 #include <cstdlib>
 #include <thread>
@@ -28,11 +24,9 @@ struct TopArgs {
   bool once = false;
 };
 
-/// Of the terminal, or as COLUMNS says; 120 where nobody says.
-std::size_t width_of_output() {
+/// Of a file or a pipe: as COLUMNS says, else 120.
+std::size_t width_without_terminal() {
   constexpr std::size_t kWidth = 120;
-  winsize size{};
-  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
   const char* columns = std::getenv("COLUMNS");
   return columns == nullptr ? kWidth : text::whole_number<std::size_t>(columns).value_or(kWidth);
 }
@@ -171,8 +165,10 @@ int run_top(const TopArgs& args, const Context& context) {
   if (args.once) {
     auto view = run->refresh();
     for (auto& process : view.processes) run->look_at(process);
-    const auto lines = report::top_screen(view, {}, {width_of_output(), 0});
-    context.console.result(report::screen_text(lines, context.console.result_paint));
+    const auto& paint = context.console.result_paint;
+    const auto width = paint.width() > 0 ? paint.width() : width_without_terminal();
+    const auto lines = report::top_screen(view, {}, {width, 0});
+    context.console.result(report::screen_text(lines, paint));
     return exit_code::ok;
   }
   const auto screen = TerminalScreen::open();

@@ -402,6 +402,10 @@ void TimelineBuilder::take(const std::vector<Json>& events, const std::vector<At
   for (; event != events.end(); ++event) take(*event);
 }
 
+bool exited_well(std::string_view end) {
+  return end == "exited with code 0" || end == "was terminated by SIGTERM" || end == "was ended by SIGTERM";
+}
+
 std::string_view title_of(Phase phase) {
   return kTitles[static_cast<std::size_t>(phase)];
 }

@@ -58,6 +58,9 @@ struct ProcessSpan {
   std::string end{};  ///< "exited with code 1"; empty: it did not exit then
 };
 
+/// The process did its work, or was asked to stop. Runs of older versions have "was ended by".
+bool exited_well(std::string_view end);
+
 struct ProcessRow {
   std::string name;  ///< "engine.0"
   std::string host;  ///< the last one; empty in a run on one machine

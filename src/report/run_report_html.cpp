@@ -108,11 +108,6 @@ std::string legend(const Timeline& timeline) {
   return out + "</p>\n";
 }
 
-/// It did its work, or was asked to stop. Runs of older versions have "was ended by".
-bool was_stopped(std::string_view end) {
-  return end == "exited with code 0" || end == "was terminated by SIGTERM" || end == "was ended by SIGTERM";
-}
-
 /// A row for the run, and one for each process.
 std::string gantt(const Timeline& timeline) {
   const auto rows = processes_that_matter(timeline, kMostProcesses);
@@ -135,7 +130,7 @@ std::string gantt(const Timeline& timeline) {
       out += box(fmt::format("state {}", state_name(span.state)), x, span.time, top + 3, kRow - 8,
                  fmt::format("{}: {}, {}{}", row->name, state_name(span.state),
                              time_span(span.time.seconds()), span.end.empty() ? "" : ", then " + span.end));
-      if (!span.end.empty() && !was_stopped(span.end))
+      if (!span.end.empty() && !record::exited_well(span.end))
         out += fmt::format("<path class=exit d=\"M{:.1f} {}v{}\"><title>{}</title></path>\n",
                            x.at(span.time.end), top + 1, kRow - 4, html(span.end));
     }

@@ -24,10 +24,6 @@ using record::Json;
 constexpr std::uint64_t kMost = 1U << 20U;  ///< bytes of a log that are read at a time
 constexpr std::uint64_t kTail = 4096;       ///< bytes of a log in which its last line is looked for
 
-double unix_now() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
 std::string read_at(int fd, std::uint64_t from, std::uint64_t bytes) {
   std::string out(bytes, '\0');
   std::uint64_t got = 0;
@@ -43,17 +39,6 @@ std::string read_at(int fd, std::uint64_t from, std::uint64_t bytes) {
 std::uint64_t size_of(int fd) {
   struct stat info {};
   return ::fstat(fd, &info) == 0 ? static_cast<std::uint64_t>(info.st_size) : 0;
-}
-
-/// The end of a file, without the line that it begins in the middle of.
-std::string tail_of(const fs::path& file) {
-  const auto fd = sys::open_regular_file(file, sys::Links::refused);
-  if (!fd) return "";
-  const auto size = size_of(fd->get());
-  const auto from = size > kTail ? size - kTail : 0;
-  auto text = read_at(fd->get(), from, size - from);
-  if (from > 0) text.erase(0, std::min(text.size(), text.find_first_of("\r\n") + 1));
-  return text;
 }
 
 const plan::Role* first_trained(const plan::Plan& plan) {
@@ -73,9 +58,7 @@ void set_state(report::TopProcess& process, const record::ProcessRow& row, bool 
   process.alive = last.end.empty();
   if (!process.alive) {
     process.state = last.end;
-    // Runs recorded by an earlier nlaunch have "was ended by".
-    process.failed = last.end != "exited with code 0" && last.end != "was terminated by SIGTERM" &&
-                     last.end != "was ended by SIGTERM";
+    process.failed = !record::exited_well(last.end);
     return;
   }
   process.state = last.state == State::starting ? "starting"
@@ -85,6 +68,16 @@ void set_state(report::TopProcess& process, const record::ProcessRow& row, bool 
 }
 
 }  // namespace
+
+std::string tail_of(const fs::path& file) {
+  const auto fd = sys::open_regular_file(file, sys::Links::refused);
+  if (!fd) return "";
+  const auto size = size_of(fd->get());
+  const auto from = size > kTail ? size - kTail : 0;
+  auto text = read_at(fd->get(), from, size - from);
+  if (from > 0) text.erase(0, std::min(text.size(), text.find_first_of("\r\n") + 1));
+  return text;
+}
 
 std::string GrowingFile::read(bool newest) {
   if (!fd_) {

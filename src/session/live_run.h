@@ -16,6 +16,10 @@
 
 namespace nlaunch::session {
 
+/// The last 4 KiB of a regular file, without the line that they begin in the middle of; empty where there is
+/// none. Links are not followed.
+std::string tail_of(const std::filesystem::path& file);
+
 /// A file that others append to, read as it grows.
 class GrowingFile {
  public:

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -123,6 +124,10 @@ bool is_alive(const std::filesystem::path& folder) {
 }
 
 }  // namespace
+
+double unix_now() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
 
 bool is_led(const Json& run) {
   if (is_elsewhere(run)) return true;

@@ -42,6 +42,9 @@ struct RunView {
   std::vector<ProcessView> processes;
 };
 
+/// Seconds since 1970.
+double unix_now();
+
 /// How the user names a run, for the help of options.
 inline constexpr const char* kRunHelp =
     "A run's path, id or name, or its Slurm job (the live run, else the latest)";
