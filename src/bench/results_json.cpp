@@ -2,6 +2,7 @@
 
 #include "base/format.h"
 #include "base/text.h"
+#include "bench/answer.h"
 #include "bench/comparison_json.h"
 
 namespace nlaunch::bench {
@@ -72,6 +73,7 @@ ordered_json to_json(const Bench& bench) {
   out["site"] = bench.site;
   out["seed"] = bench.seed;
   out["repeats"] = bench.repeats;
+  out["answer"] = answer(bench);
   out["arms"] = ordered_json::array();
   out["lines"] = ordered_json::array();
   const auto failed = failures(bench);

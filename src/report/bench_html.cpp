@@ -7,6 +7,7 @@
 #include "base/exit_code.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "bench/answer.h"
 #include "report/bench_text.h"
 #include "report/curve.h"
 #include "report/html.h"
@@ -26,19 +27,16 @@ std::string head_row(const std::vector<std::string>& names) {
   return out + "</tr>\n";
 }
 
-std::string_view verdict_of(int code) {
-  if (code == exit_code::bench_missed) return "A target was missed";
-  if (code == exit_code::bench_failed) return "An arm could not be measured";
-  return "Measured";
-}
-
 std::string header(const bench::Bench& bench) {
-  const int code = bench::code_of(bench);
+  const bool well = bench::code_of(bench) == exit_code::ok;
+  std::string out;
+  for (const auto& sentence : bench::answer(bench))
+    out += fmt::format("<{0}>{1}</{0}>\n", out.empty() ? "h1" : "p", html(sentence));
   return fmt::format(
-      "<header class={}><h1>{}</h1>\n<p>{} on {}: {} of each of {}, in random order (seed "
-      "{}).</p></header>\n",
-      code == exit_code::ok ? "held" : "missed", verdict_of(code), html(bench.name), html(bench.site),
-      text::count(bench.repeats, "repeat"), text::count(bench.arms.size(), "arm"), bench.seed);
+      "<header class=\"answer {}\">{}<p class=note>{} on {}: {} of each of {}, in random order (seed {}).</p>"
+      "</header>\n",
+      well ? "held" : "missed", out, html(bench.name), html(bench.site), text::count(bench.repeats, "repeat"),
+      text::count(bench.arms.size(), "arm"), bench.seed);
 }
 
 std::string times(const bench::Bench& bench) {
@@ -50,14 +48,15 @@ std::string times(const bench::Bench& bench) {
     const bool missed = targets.find("MISSED") != std::string::npos;
     const bool interval = line.interval.high > 0;
     out += "<tr>" + cell(line.workload) +
-           cell(fmt::format("{} ({} × {})", line.group, line.ranks, name_of(line.backend))) +
+           cell(fmt::format("{} ({} × {})", line.group, line.ranks, name_of(line.backend)), "text") +
            cell(bench.arms[line.arm].arm.name, "name") + cell(preflight::time_text(line.median), "number") +
            cell(interval ? fmt::format("{} – {}", preflight::time_text(line.interval.low),
                                        preflight::time_text(line.interval.high))
                          : "",
                 "number") +
            cell(format_rate(line.busbw), "number") + cell(targets, missed ? "missed" : "") +
-           cell(line.chosen) + cell(line.reference ? "" : bench::verdict_text(line.verdict)) + "</tr>\n";
+           cell(line.chosen, "text") +
+           cell(line.reference ? "" : bench::verdict_text(line.verdict), "sentence") + "</tr>\n";
   }
   return out + "</table></div>\n";
 }
@@ -98,7 +97,6 @@ std::string failed(const bench::Bench& bench) {
     for (const auto& cause : one.causes) out += fmt::format("<li>{}</li>", html(cause));
     out += "</ul>\n";
   }
-  if (!bench.broken_off.empty()) out = fmt::format("<p>{}</p>\n{}", html(broken_off_text(bench)), out);
   return out.empty() ? "" : "<h2>Failures</h2>\n" + out;
 }
 

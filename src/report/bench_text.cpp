@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include "base/exit_code.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "bench/answer.h"
 
 namespace nlaunch::report {
 namespace {
@@ -46,9 +48,14 @@ std::string failures_text(const bench::Failures& failures) {
                      failures.interval.low * 100, failures.interval.high * 100);
 }
 
-std::string broken_off_text(const bench::Bench& bench) {
-  return fmt::format("stopped after {} of {} repeats: {}", bench.order.size(),
-                     bench.arms.size() * bench.repeats, bench.broken_off);
+std::string bench_answer(const bench::Bench& bench, const Paint& paint) {
+  std::string out;
+  const bool well = bench::code_of(bench) == exit_code::ok;
+  for (const auto& sentence : bench::answer(bench)) {
+    const auto line = text::printable(sentence);
+    out += (!out.empty() ? line : well ? paint.bold(line) : paint.red(line)) + "\n";
+  }
+  return out;
 }
 
 std::string bench_table(const bench::Bench& bench, const Paint& paint) {
@@ -68,7 +75,6 @@ std::string bench_table(const bench::Bench& bench, const Paint& paint) {
 
 std::string bench_text(const bench::Bench& bench, const Paint& paint) {
   std::string out;
-  if (!bench.broken_off.empty()) out += paint.red(text::printable(broken_off_text(bench))) + "\n";
   for (const auto& one : bench::failures(bench)) {
     const auto& arm = bench.arms[one.arm];
     if (one.causes.empty()) continue;

@@ -7,6 +7,9 @@
 /// Terminal output of `nlaunch bench`.
 namespace nlaunch::report {
 
+/// What the bench has shown, as bench::answer has it: a line for each sentence, the first one bold.
+std::string bench_answer(const bench::Bench& bench, const Paint& paint);
+
 /// The times with their targets, what NCCL chose, and how the arms compare.
 std::string bench_table(const bench::Bench& bench, const Paint& paint);
 
@@ -27,8 +30,5 @@ std::string differences_text(const std::vector<std::string>& arms,
 /// number.
 std::string order_text(std::uint32_t repeats, std::uint64_t seed, std::string_view option,
                        const Paint& paint);
-
-/// "stopped after 7 of 10 repeats: node node1: ...", for a bench that was stopped.
-std::string broken_off_text(const bench::Bench& bench);
 
 }  // namespace nlaunch::report

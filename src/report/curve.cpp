@@ -159,7 +159,8 @@ class Chart {
 std::string legend(const std::vector<Curve>& curves, const std::vector<CurveMark>& marks) {
   std::string out = "<p class=legend>";
   for (std::size_t i = 0; i < curves.size(); ++i)
-    out += fmt::format("<span class=\"key c{}\"></span>{} ", i, html(curves[i].name));
+    out +=
+        fmt::format("<span class=whole><span class=\"key c{}\"></span>{}</span> ", i, html(curves[i].name));
   const auto is_floor = [](const CurveMark& mark) { return mark.bytes > 0; };
   if (std::ranges::any_of(marks, is_floor)) out += "<span class=\"key floor\"></span>expected at least ";
   if (!std::ranges::all_of(marks, is_floor)) out += "<span class=\"key limit\"></span>capacity of the links";

@@ -52,6 +52,9 @@ class Bench(CliTest):
         text = page.read_text()
         html.parser.HTMLParser(convert_charrefs=True).feed(text)
         self.assertIn("OMP_NUM_THREADS=2", text)
+        self.assertRegex(said["answer"][0], r"^(no difference found between OMP_NUM_THREADS=1 and 2 in 2 comparisons; |OMP_NUM_THREADS=2 is )")
+        self.assertEqual(said["answer"][1:], ["both targets were met"])
+        self.assertIn(f"<h1>{html.escape(said['answer'][0])}</h1>", text)
         self.assertNotRegex(text, r"(src|href)=.https?:")
         kept, = (self.folder / "runs" / "small").glob("*/bench.json")
         self.assertEqual(json.loads(kept.read_text()), said)
@@ -60,11 +63,13 @@ class Bench(CliTest):
         done = self.bench(self.experiment, "--set", "bench.workloads.small.budget=1us", "--only", "small", "--repeats", "1")
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertIn("at most 1.0 µs: MISSED", done.stdout)
+        self.assertRegex(done.stdout, r"^the target was missed: small \(all_reduce, 64000B\) takes \S+ \S+, at most 1\.0 µs\nsmall \(.*\n\nworkload ")
         self.assertIn("with 1 repeat, intervals are not meaningful and arms are not compared: use --repeats 5 or more\n", done.stdout)
 
     def test_an_arm_that_never_works_is_named_with_its_cause(self):
         done = self.bench(self.experiment, "--vary", "GLOO_SOCKET_IFNAME=lo,nowhere0", "--only", "small", "--repeats", "1", "--json")
         self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertTrue(json.loads(done.stdout)["answer"][0].startswith("GLOO_SOCKET_IFNAME=nowhere0 failed in the only repeat: "), done.stdout)
         good, bad = json.loads(done.stdout)["arms"]
         self.assertEqual((good["failed"], bad["failed"]), (0, 1))
         self.assertIn("nowhere0", json.dumps(bad["causes"]))
