@@ -119,6 +119,7 @@ Result<RunFiles> read_run(const fs::path& folder, Parts parts) {
   for (const auto& [number, path] : attempt_folders(folder)) {
     auto& attempt = out.attempts.emplace_back(Attempt{.number = number, .folder = path});
     attempt.steps = reader.read_events(path / "steps.jsonl");
+    attempt.diagnosis = reader.read(path / "diagnosis.json", formats::kDiagnosis);
     if (parts == Parts::without_nodes) continue;
     attempt.bound = read_bound(path, reader);
     attempt.preflight = reader.read(path / "preflight.json", formats::kPreflight);

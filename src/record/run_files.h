@@ -22,6 +22,7 @@ struct Attempt {
   std::map<std::string, Json> bound{};  ///< by host, as in the file names
   Json preflight{};
   Json audit{};
+  Json diagnosis{};
   std::vector<Json> steps{};  ///< training steps in the order in which they finished; all of them objects
 };
 

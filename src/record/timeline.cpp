@@ -1,8 +1,12 @@
 #include "record/timeline.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -15,6 +19,10 @@ namespace {
 
 constexpr std::array<std::string_view, kPhases> kTitles{
     "queue", "preflight", "loading", "first step", "productive", "stalled", "lost", "restart", "shutdown"};
+constexpr std::array<std::string_view, kCauses> kCauseTitles{"first start", "failure",  "lost node",
+                                                             "stall",       "walltime", "stopped",
+                                                             "killed",      "request",  "end of the run"};
+constexpr double kSecondsOfHour = 3600;
 constexpr double kSlow = 2;          ///< times the median
 constexpr std::size_t kMarks = 500;  ///< a run with more is not told better by more
 
@@ -72,6 +80,28 @@ bool is_follower(const std::string& process) {
   return parts.size() > 2 && parts.back() != "0";
 }
 
+/// Of a run whose outcome is decided: the names of supervise::name_of(Cause).
+Cause::Kind kind_of_end(std::string_view outcome) {
+  using Kind = Cause::Kind;
+  constexpr std::pair<std::string_view, Kind> kKinds[] = {
+      {"finished", Kind::finished}, {"node-lost", Kind::lost_node}, {"stalled", Kind::stall},
+      {"walltime", Kind::walltime}, {"interrupted", Kind::stopped}, {"terminated", Kind::stopped},
+      {"killed", Kind::killed}};
+  const auto* const found = std::ranges::find(kKinds, outcome, &std::pair<std::string_view, Kind>::first);
+  return found == std::end(kKinds) ? Kind::failure : found->second;
+}
+
+/// A stall that passed did not: training went on with the next step.
+bool ended_training(const Cause& cause) {
+  return cause.kind != Cause::Kind::stall || cause.attempt.has_value();
+}
+
+/// Of the finding that explains most.
+std::string why_of(const Json& diagnosis) {
+  const auto& findings = at(diagnosis, "findings");
+  return findings.is_array() && !findings.empty() ? text_at(findings.front(), "why") : "";
+}
+
 /// A count that a program printed; nothing for what is none.
 std::optional<std::uint64_t> count_in(const Json& event, std::string_view key) {
   const auto& number = at(event, key);
@@ -89,6 +119,7 @@ class TimelineBuilder::State {
     reports_steps_ = !text_at(at(plan, "watch"), "progress").empty();
     saves_ = at(plan, "checkpoint").is_object();
     out_.gpus = gpus_of(plan);
+    out_.causes.push_back({.kind = Cause::Kind::first_start});
     if (const auto submitted = supervise::parse_utc(text_at(job, "submitted"))) {
       began_ = true;
       out_.began = *submitted;
@@ -112,6 +143,7 @@ class TimelineBuilder::State {
   /// To be called once.
   Timeline finish(double now, bool alive) {
     if (!over_ && alive && began_) last_ = std::max(last_, now - out_.began);
+    if (!over_ && !alive && began_) note_killed(last_);
     out_.over = over_;
     // What comes after "end" is the wait of a job that never came.
     if (!over_ && last_ > since_) out_.phases.push_back({phase_, {since_, last_}});
@@ -120,7 +152,7 @@ class TimelineBuilder::State {
     const bool failed = over_ ? failed_ : !alive;
     if (failed && saves_) lose_after(saved_.value_or(0));
     carve_lost();
-    if (out_.steps.empty() && (over_ || !reports_steps_)) {
+    if (out_.steps.empty() && ((over_ && !failed_) || !reports_steps_)) {
       // Nobody counts its steps: what the learners did is taken for training.
       for (auto& span : out_.phases)
         if (span.phase == Phase::first_step) span.phase = Phase::productive;
@@ -139,6 +171,23 @@ class TimelineBuilder::State {
   }
   void enter(Phase phase) { enter(phase, last_); }
 
+  /// Training ends here, or cannot begin. The step in progress is lost.
+  void disrupt(Cause::Kind kind, std::string what) {
+    if (phase_ == Phase::productive && kind != Cause::Kind::finished) unfinished_.push_back({kept_, last_});
+    out_.causes.push_back({.kind = kind, .at = last_, .what = std::move(what), .job = job_});
+  }
+
+  /// Nobody has said how the job ended; the next one, if any, began at `until`.
+  void note_killed(double until) {
+    constexpr double kSlack = 60;  // a scheduler checks time limits now and then
+    if (phase_ == Phase::queue) return;
+    const bool at_walltime = walltime_end_ && *walltime_end_ <= last_ + kSlack;
+    if (at_walltime) last_ = std::clamp(*walltime_end_, last_, std::max(last_, until));
+    if (phase_ == Phase::shutdown || phase_ == Phase::restart) return;  // its cause is known
+    disrupt(at_walltime ? Cause::Kind::walltime : Cause::Kind::killed,
+            job_.empty() ? "nlaunch was killed" : fmt::format("job {} was killed", job_));
+  }
+
   void mark(std::string what) {
     if (what.empty()) return;
     if (out_.marks.size() == kMarks) out_.marks.erase(out_.marks.begin());
@@ -150,31 +199,26 @@ class TimelineBuilder::State {
     if (what == "step") return step(event, attempt_of_step);
     if (at(event, "process").is_string()) return process(what, event);
     if (what == "run") {
-      begin_job();
+      begin_job(event);
     } else if (what == "taken-over") {
       // Its agents tell again what they have: nothing has paused.
       replay_ = true;
       over_ = false;
       mark("another nlaunch took the run over");
     } else if (what == "attempt") {
-      replay_ = false;
-      close_all("");
-      enter(Phase::preflight);
+      begin_attempt(event);
     } else if (what == "attempt-started") {
       if (replay_) return;
       enter(Phase::loading);
       restarted_ = true;
     } else if (what == "watch") {
-      if (text_at(event, "kind") == "stalled" && phase_ != Phase::loading) enter(Phase::stalled, progress_);
-      mark(text_at(event, "what"));
+      note_watch(text_at(event, "kind"), text_at(event, "what"));
     } else if (what == "node-lost") {
       lose_node(text_at(event, "host"), text_at(event, "why"));
     } else if (what == "run-ending") {
-      mark(text_at(event, "what"));
-      failed_ = text_at(event, "outcome") != "finished";
-      enter(Phase::shutdown);
+      begin_shutdown(text_at(event, "outcome"), text_at(event, "what"));
     } else if (what == "attempt-ended") {
-      enter(Phase::restart);
+      end_attempt(text_at(event, "what"));
     } else if (what == "end") {
       end();
     } else if (what == "goes-on") {
@@ -185,23 +229,71 @@ class TimelineBuilder::State {
   }
 
   void tell_small(const std::string& what, const Json& event) {
-    if (what == "evidence") mark(text_at(event, "verdict"));
+    if (what == "evidence") {
+      mark(text_at(event, "verdict"));
+      if (phase_ == Phase::stalled) out_.causes.back().why = text_at(event, "verdict");
+    }
     if (what == "node-back") mark(text_at(event, "host") + " joined");
     if (what == "signal") mark(text_at(event, "signal"));
-    if (what == "request") mark(text_at(event, "kind") + " " + text_at(event, "what"));
+    if (what != "request") return;
+    const auto& granted = at(event, "granted");
+    if (granted.is_boolean() && granted.get<bool>()) requested_ = true;
+    mark(text_at(event, "kind") + " " + text_at(event, "what"));
   }
 
   /// One that begins without the end of the job before was killed with its node, and waited in the queue.
-  void begin_job() {
+  void begin_job(const Json& event) {
     if (!over_ && phase_ != Phase::queue && (!rows_.empty() || !out_.phases.empty())) {
       const auto now = std::exchange(last_, before_);
+      note_killed(now);
       close_all("lost");
       enter(Phase::queue);
       last_ = now;
     }
     over_ = false;
     replay_ = false;
+    job_ = text_at(event, "job");
+    walltime_end_ = supervise::parse_utc(text_at(event, "walltime_end"));
+    if (walltime_end_) *walltime_end_ -= out_.began;
     enter(Phase::preflight);
+  }
+
+  void begin_attempt(const Json& event) {
+    if (phase_ == Phase::restart) out_.causes.back().restart = ++restarts_;
+    const auto number = count_in(event, "number").value_or(0);
+    attempt_ = static_cast<unsigned>(std::min<std::uint64_t>(number, UINT32_MAX));
+    replay_ = requested_ = false;
+    ended_.reset();
+    close_all("");
+    enter(Phase::preflight);
+  }
+
+  void note_watch(const std::string& kind, const std::string& what) {
+    mark(what);
+    if (kind != "stalled" || (phase_ != Phase::first_step && phase_ != Phase::productive)) return;
+    enter(Phase::stalled, progress_);
+    out_.causes.push_back({.kind = Cause::Kind::stall,
+                           .at = std::max(since_, out_.causes.back().at),
+                           .what = what,
+                           .job = job_});
+  }
+
+  void begin_shutdown(const std::string& outcome, const std::string& what) {
+    mark(what);
+    failed_ = outcome != "finished";
+    if (phase_ == Phase::shutdown) return;
+    const auto kind = kind_of_end(outcome);
+    if (kind != Cause::Kind::stall || phase_ != Phase::stalled) disrupt(kind, what);
+    out_.causes.back().attempt = attempt_;
+    enter(Phase::shutdown);
+  }
+
+  /// `what`: by now, what all processes left has been read.
+  void end_attempt(std::string what) {
+    auto& cause = out_.causes.back();
+    if (cause.attempt == attempt_ && cause.kind != Cause::Kind::stall && !what.empty())
+      cause.what = std::move(what);
+    enter(Phase::restart);
   }
 
   void end() {
@@ -233,11 +325,13 @@ class TimelineBuilder::State {
     } else if (!done.first && done.number > before->number) {
       done.seconds = (last_ - before->at) / static_cast<double>(done.number - before->number);
     }
+    if (phase_ == Phase::shutdown && !unfinished_.empty() && unfinished_.back().end >= since_)
+      unfinished_.pop_back();  // the program finished it all the same
     if (phase_ != Phase::shutdown && phase_ != Phase::productive)
       enter(Phase::productive, phase_ == Phase::first_step ? last_ - std::max(0.0, reported) : last_);
     if (before != nullptr && done.number <= before->number)
       lose_after(done.number - std::min<std::uint64_t>(done.number, 1));
-    progress_ = last_;
+    progress_ = kept_ = last_;
     out_.steps.push_back(done);
   }
 
@@ -250,13 +344,19 @@ class TimelineBuilder::State {
   void process(const std::string& what, const Json& event) {
     const auto name = text_at(event, "process");
     const auto& role = roles_[role_of(name)];
-    if (what == "checkpoint") {
+    if (what == "link") {
+      supervise::add_link(out_.links, {text_at(event, "kind"), text_at(event, "url"), name});
+    } else if (what == "process-raised") {
+      mark(name + " raised " + text_at(event, "exception"));
+    } else if (what == "checkpoint") {
       if (const auto step = count_in(event, "step")) saved_ = step;
+      kept_ = last_;
     } else if (what == "process-unresponsive") {
       mark(name + ": " + text_at(event, "why"));
     } else if (what == "process-restart") {
       replay_ = false;
-      if (role.trains && phase_ != Phase::shutdown) enter(Phase::loading);
+      const bool requested = std::exchange(requested_, false);
+      if (role.trains && phase_ != Phase::shutdown) restart_learner(name, requested);
     } else if (what == "process-started") {
       started(name, role, event);
     } else if (what == "process-ready" || what == "process-fresh") {
@@ -266,11 +366,25 @@ class TimelineBuilder::State {
       close(name, "");
       open(name, ProcessSpan::State::stale);
     } else if (what == "process-ended") {
-      close(name, text_at(event, "how"));
+      const auto how = text_at(event, "how");
+      if (role.trains && (!ended_ || (exited_well(ended_->how) && !exited_well(how)))) ended_ = {name, how};
+      close(name, how);
     } else if (what == "process-lost") {
       close(name, "lost");
       mark(name + " is lost: " + text_at(event, "why"));
     }
+  }
+
+  /// In the same attempt. The others of its role may restart with it.
+  void restart_learner(const std::string& name, bool requested) {
+    const auto ended = std::exchange(ended_, std::nullopt);
+    if (requested) {
+      disrupt(Cause::Kind::request, name + " restarted on request");
+    } else if (phase_ != Phase::loading || (ended && !exited_well(ended->how))) {
+      disrupt(Cause::Kind::failure,
+              ended ? fmt::format("{} {}; it restarted", ended->name, ended->how) : name + " restarted");
+    }
+    enter(Phase::loading);
   }
 
   void started(const std::string& name, const RoleFacts& role, const Json& event) {
@@ -309,22 +423,34 @@ class TimelineBuilder::State {
     for (const auto& [name, index] : rows_) close(name, end);
   }
 
-  /// Productive time that ended in a step which did not count.
-  void carve_lost() {
-    std::vector<Interval> lost;
+  /// The time of steps that did not count, in its order and without gaps or overlaps.
+  [[nodiscard]] std::vector<Interval> lost_time() const {
+    auto all = unfinished_;
     for (std::size_t i = 0; i < out_.steps.size(); ++i) {
       const auto& step = out_.steps[i];
-      if (!step.lost) continue;
-      const double begin = step.first || i == 0 ? step.at - step.seconds : out_.steps[i - 1].at;
-      if (!lost.empty() && lost.back().end >= begin)
-        lost.back().end = step.at;
-      else
-        lost.push_back({begin, step.at});
+      if (step.lost)
+        all.push_back({step.first || i == 0 ? step.at - step.seconds : out_.steps[i - 1].at, step.at});
     }
+    std::ranges::sort(all, {}, &Interval::begin);
+    std::vector<Interval> lost;
+    for (const auto& one : all) {
+      if (!lost.empty() && lost.back().end >= one.begin)
+        lost.back().end = std::max(lost.back().end, one.end);
+      else
+        lost.push_back(one);
+    }
+    return lost;
+  }
+
+  /// Takes it out of the productive time.
+  void carve_lost() {
+    const auto lost = lost_time();
     std::vector<PhaseSpan> out;
     const auto add = [&](Phase phase, double begin, double end) {
       if (end <= begin) return;
-      if (!out.empty() && out.back().phase == phase && out.back().time.end >= begin)
+      // Two stalls with a step between them have two causes.
+      const bool more = !out.empty() && out.back().phase == phase && phase != Phase::stalled;
+      if (more && out.back().time.end >= begin)
         out.back().time.end = end;
       else
         out.push_back({phase, {begin, end}});
@@ -363,8 +489,20 @@ class TimelineBuilder::State {
   Phase phase_ = Phase::preflight;
   double since_ = 0;
   double last_ = 0;
-  double before_ = 0;    ///< the event before this one
-  double progress_ = 0;  ///< the last step, or the start of the learners
+  double before_ = 0;                 ///< the event before this one
+  double progress_ = 0;               ///< the last step, or the start of the learners
+  double kept_ = 0;                   ///< the last step or checkpoint
+  std::vector<Interval> unfinished_;  ///< of steps in progress when training ended
+  std::string job_;
+  std::optional<double> walltime_end_;  ///< of this job
+  unsigned attempt_ = 0;
+  unsigned restarts_ = 0;
+  struct Ended {
+    std::string name;
+    std::string how;
+  };
+  std::optional<Ended> ended_;  ///< since the last start: the first process that trains and failed, or exited
+  bool requested_ = false;      ///< a person asked for a change: it explains the next restart
   std::optional<std::uint64_t> saved_;
   std::uint64_t base_ = 0;  ///< of a count that began anew with an epoch
   bool restarted_ = true;   ///< no step since the learners started
@@ -410,6 +548,40 @@ std::string_view title_of(Phase phase) {
   return kTitles[static_cast<std::size_t>(phase)];
 }
 
+std::string_view title_of(Cause::Kind kind) {
+  return kCauseTitles[static_cast<std::size_t>(kind)];
+}
+
+double Cost::total() const {
+  return std::accumulate(seconds.begin(), seconds.end(), 0.0);
+}
+
+double Cost::held() const {
+  return total() - seconds[static_cast<std::size_t>(Phase::queue)];
+}
+
+std::vector<Cost> costs_of(const Timeline& timeline) {
+  std::vector<Cost> all;
+  for (const auto& cause : timeline.causes) all.push_back({.cause = cause});
+  if (all.empty()) return all;
+  const auto at = [](const Cost& cost) { return cost.cause.at; };
+  for (const auto& [phase, time] : timeline.phases) {
+    if (phase == Phase::productive) continue;
+    auto cost = std::prev(std::ranges::upper_bound(all.begin() + 1, all.end(), time.begin, {}, at));
+    if (phase == Phase::lost) {
+      const auto next = std::ranges::lower_bound(all, time.end, {}, at);
+      const auto ended =
+          std::find_if(next, all.end(), [](const Cost& one) { return ended_training(one.cause); });
+      cost = ended == all.end() ? std::prev(all.end()) : ended;
+    }
+    cost->seconds[static_cast<std::size_t>(phase)] += time.seconds();
+  }
+  std::erase_if(all, [](const Cost& cost) { return cost.total() <= 0; });
+  std::ranges::stable_sort(all, std::greater<>(),
+                           [](const Cost& cost) { return std::pair(cost.held(), cost.total()); });
+  return all;
+}
+
 double Timeline::in(Phase phase, const Interval& of) const {
   double sum = 0;
   for (const auto& span : phases) {
@@ -425,8 +597,11 @@ std::optional<double> Timeline::ettr(const Interval& of) const {
 }
 
 double Timeline::gpu_hours(Phase phase) const {
-  constexpr double kSecondsOfHour = 3600;
   return phase == Phase::queue ? 0 : in(phase)*gpus / kSecondsOfHour;
+}
+
+double Timeline::gpu_hours(const Cost& cost) const {
+  return cost.held() * gpus / kSecondsOfHour;
 }
 
 StepTimes Timeline::step_times() const {
@@ -452,7 +627,13 @@ Timeline timeline_of(const RunFiles& run, double now, bool alive) {
   TimelineBuilder builder(run.plan, run.job);
   builder.take(run.events, steps);
   builder.set_saved(count_in(at(run.summary, "checkpoint"), "step"));
-  return builder.timeline(now, alive);
+  auto out = builder.timeline(now, alive);
+  for (auto& cause : out.causes) {
+    if (!cause.why.empty() || !cause.attempt) continue;
+    const auto attempt = std::ranges::find(run.attempts, *cause.attempt, &Attempt::number);
+    if (attempt != run.attempts.end()) cause.why = why_of(attempt->diagnosis);
+  }
+  return out;
 }
 
 }  // namespace nlaunch::record

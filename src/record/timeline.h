@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "record/run_files.h"
+#include "supervise/links.h"
 
 /// What a run did with its time, from the files of its directory. Pure.
 namespace nlaunch::record {
@@ -21,7 +22,7 @@ enum class Phase {
   first_step,  ///< the learners run and have not finished a step
   productive,  ///< training steps that count
   stalled,     ///< no progress for longer than `watch` permits, from the last progress on
-  lost,        ///< training steps that were done again, or that a run which failed had not saved
+  lost,        ///< training steps that were done again, not finished, or not saved by a run that failed
   restart,     ///< an attempt has ended, and the next one has not begun
   shutdown,    ///< from the decision to end until all processes have exited
 };
@@ -39,6 +40,39 @@ struct Interval {
 struct PhaseSpan {
   Phase phase{};
   Interval time{};
+};
+
+/// Why time of a run was not productive.
+struct Cause {
+  enum class Kind {
+    first_start,  ///< until the first training step
+    failure,      ///< a process failed, or was never ready
+    lost_node,
+    stall,
+    walltime,
+    stopped,  ///< by a person or the scheduler
+    killed,   ///< nlaunch or its job, without a chance to say so
+    request,  ///< `nlaunch restart`, `drain` or `update`
+    finished,
+  } kind{};
+  double at = 0;                      ///< from when on; steps before it that were not saved are lost by it
+  std::string what{};                 ///< "engine.0 exited with code 1 after 40.2s"; may be empty
+  std::string why{};                  ///< what `diagnose`, or the evidence of a stall, says; empty: nothing
+  std::string job{};                  ///< in which it occurred; empty: in none
+  std::optional<unsigned> attempt{};  ///< that it ended
+  unsigned restart = 0;  ///< of the run, in the same allocation, counted from 1; 0: none followed
+};
+inline constexpr std::size_t kCauses = 9;
+/// "first start"
+std::string_view title_of(Cause::Kind kind);
+
+/// What one cause cost.
+struct Cost {
+  Cause cause;
+  std::array<double, kPhases> seconds{};  ///< by phase; none of them productive
+  [[nodiscard]] double total() const;
+  /// Without the queue, in which the run holds no GPU.
+  [[nodiscard]] double held() const;
 };
 
 struct TrainingStep {
@@ -92,6 +126,8 @@ struct Timeline {
   std::vector<TrainingStep> steps;
   std::vector<ProcessRow> processes;
   std::vector<Mark> marks;  ///< the newest 500
+  std::vector<supervise::Link> links;
+  std::vector<Cause> causes{};  ///< in their order; the first start is the first one
 
   [[nodiscard]] double in(Phase phase, const Interval& of) const;
   [[nodiscard]] double in(Phase phase) const { return in(phase, {0, seconds}); }
@@ -101,8 +137,13 @@ struct Timeline {
   [[nodiscard]] std::optional<double> ettr() const { return ettr({0, seconds}); }
   /// The GPUs of the allocation, for as long as the run held them in this phase.
   [[nodiscard]] double gpu_hours(Phase phase) const;
+  [[nodiscard]] double gpu_hours(const Cost& cost) const;
   [[nodiscard]] StepTimes step_times() const;
 };
+
+/// All time that was not productive, by cause; the most expensive first. Lost steps count for what ended
+/// them, all other time for what came before it: a failure costs its shutdown, the wait, and the next start.
+std::vector<Cost> costs_of(const Timeline& timeline);
 
 /// Builds it while the run goes on.
 class TimelineBuilder {
@@ -131,7 +172,8 @@ class TimelineBuilder {
   std::unique_ptr<State> state_;
 };
 
-/// The same of a whole run at once. Of a run that failed it knows from the summary what was saved.
+/// The same of a whole run at once. Of a run that failed it knows from the summary what was saved, and from
+/// the diagnoses of its attempts why they failed.
 Timeline timeline_of(const RunFiles& run, double now, bool alive);
 
 }  // namespace nlaunch::record

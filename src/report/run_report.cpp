@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "base/format.h"
 #include "base/text.h"
@@ -12,6 +14,7 @@
 namespace nlaunch::report {
 namespace {
 
+using record::Interval;
 using record::Json;
 using record::Phase;
 using record::Timeline;
@@ -56,10 +59,6 @@ std::string share_text(double share) {
   return fmt::format("{:.1f} %", share * kPercent);
 }
 
-std::string hours_text(double hours) {
-  return hours < 1 ? fmt::format("{:.3f}", hours) : fmt::format("{:.1f}", hours);
-}
-
 /// "1.20 s/step, 31.0 s"
 std::string before_text(const RunReport::Before& before) {
   std::string out = before.state;
@@ -84,6 +83,20 @@ std::string phase_table(const RunReport& report, const Paint& paint) {
   return table.empty() ? "" : table.str(paint);
 }
 
+std::string cost_table(const RunReport& report, const Paint& paint) {
+  constexpr std::size_t kMost = 12;
+  const auto& timeline = report.timeline;
+  Table table({"what cost time", "time", timeline.gpus > 0 ? "GPU hours" : "", "of this"});
+  const auto costs = record::costs_of(timeline);
+  for (const auto& cost : std::span(costs).first(std::min(kMost, costs.size())))
+    table.add({cause_line(cost.cause), time_span(cost.total()),
+               timeline.gpus > 0 ? hours_text(timeline.gpu_hours(cost)) : "",
+               text::join(parts_of(cost), ", ")});
+  auto out = table.empty() ? "" : table.str(paint);
+  if (costs.size() > kMost) out += fmt::format("and {} more; --json has all of them\n", costs.size() - kMost);
+  return out;
+}
+
 std::string process_table(const RunReport& report, const Paint& paint) {
   constexpr std::size_t kMost = 40;
   Table table({"process", "node", "ready after", "starts", "end"});
@@ -94,6 +107,22 @@ std::string process_table(const RunReport& report, const Paint& paint) {
   if (rows.size() < report.timeline.processes.size())
     out +=
         fmt::format("and {} more; --json has all of them\n", report.timeline.processes.size() - rows.size());
+  return out;
+}
+
+Json cost_json(const Timeline& timeline, const record::Cost& cost) {
+  const auto& cause = cost.cause;
+  Json out{{"cause", cause_line(cause)}, {"kind", title_of(cause.kind)}};
+  if (!cause.job.empty()) out["job"] = cause.job;
+  if (cause.attempt) out["attempt"] = *cause.attempt;
+  if (cause.restart > 0) out["restart"] = cause.restart;
+  out["seconds"] = cost.total();
+  out["gpu_hours"] = timeline.gpu_hours(cost);
+  out["phases"] = Json::array();
+  for (std::size_t i = 0; i < record::kPhases; ++i) {
+    if (cost.seconds[i] > 0)
+      out["phases"].push_back({{"phase", title_of(static_cast<Phase>(i))}, {"seconds", cost.seconds[i]}});
+  }
   return out;
 }
 
@@ -120,6 +149,10 @@ std::string time_span(double seconds) {
   if (seconds < 2 * kDay) return fmt::format("{}h{:02}m", whole / kOf / kOf, whole / kOf % kOf);
   constexpr std::uint64_t kHours = 24;
   return fmt::format("{}d{:02}h", whole / kOf / kOf / kHours, whole / kOf / kOf % kHours);
+}
+
+std::string hours_text(double hours) {
+  return hours < 1 ? fmt::format("{:.3f}", hours) : fmt::format("{:.1f}", hours);
 }
 
 bool is_well(const RunReport& report) {
@@ -223,6 +256,39 @@ std::string ettr_text(const Timeline& timeline) {
   return out;
 }
 
+std::string gpu_hours_text(const Timeline& timeline) {
+  if (timeline.gpus == 0) return "";
+  double all = 0;
+  for (const auto phase : phases_of(timeline)) all += timeline.gpu_hours(phase);
+  if (all <= 0) return "";
+  const auto productive = timeline.gpu_hours(Phase::productive);
+  return fmt::format("{}, of which {} productive ({})", hours_text(all), hours_text(productive),
+                     share_text(productive / all));
+}
+
+std::string cause_line(const record::Cause& cause) {
+  using Kind = record::Cause::Kind;
+  auto out = std::string(title_of(cause.kind));
+  if (cause.kind == Kind::walltime && !cause.job.empty()) out += " of job " + cause.job;
+  const bool by_name = cause.kind == Kind::first_start || cause.kind == Kind::finished;
+  if (by_name || cause.kind == Kind::walltime) return text::printable(out);
+  if (!cause.what.empty()) out = cause.kind == Kind::stall ? "stall: " + cause.what : cause.what;
+  if (!cause.why.empty()) out += ": " + cause.why;
+  return text::printable(cause.restart > 0 ? fmt::format("restart {}: {}", cause.restart, out) : out);
+}
+
+std::vector<std::string> parts_of(const record::Cost& cost) {
+  std::vector<std::pair<double, Phase>> parts;
+  constexpr double kLeast = 0.01;
+  for (std::size_t i = 0; i < record::kPhases; ++i)
+    if (cost.seconds[i] > kLeast * cost.total()) parts.emplace_back(cost.seconds[i], static_cast<Phase>(i));
+  std::ranges::sort(parts, std::greater<>());
+  std::vector<std::string> out;
+  for (const auto& [seconds, phase] : parts)
+    out.push_back(fmt::format("{} {}", title_of(phase), time_span(seconds)));
+  return out;
+}
+
 std::vector<std::pair<std::string, std::string>> cause_of_end(const RunReport& report) {
   const auto& summary = report.files->summary;
   std::vector<std::pair<std::string, std::string>> out;
@@ -233,8 +299,7 @@ std::vector<std::pair<std::string, std::string>> cause_of_end(const RunReport& r
   if (report.alive || record::number_at(summary, "exit_code") == 0) return out;
   add("what", record::text_at(summary, "sentence"));
   if (!report.files->attempts.empty()) {
-    const auto diagnosis = record::read_json(report.files->attempts.back().folder / "diagnosis.json");
-    const auto& findings = record::at(diagnosis, "findings");
+    const auto& findings = record::at(report.files->attempts.back().diagnosis, "findings");
     if (findings.is_array() && !findings.empty()) {
       add("why", record::text_at(findings.front(), "why"));
       add("fix", record::text_at(findings.front(), "fix"));
@@ -252,17 +317,21 @@ std::string run_report_text(const RunReport& report, const Paint& paint) {
                          files.folder.filename().string(), well ? paint.green(answer) : paint.red(answer));
   for (const auto& [name, value] : cause_of_end(report))
     out += fmt::format("{} {}\n", paint.dim(name + ":"), value);
+  for (const auto& link : report.timeline.links)
+    out += fmt::format("{} {} ({})\n", paint.dim(link.kind + ":"), link.url, link.process);
   if (report.before)
     out += fmt::format("{} {} ({})\n", paint.dim("the run before:"), before_text(*report.before),
                        report.before->id);
   if (const auto ettr = ettr_text(report.timeline); !ettr.empty())
     out += fmt::format("{} {}\n", paint.dim("ETTR:"), ettr);
+  if (const auto hours = gpu_hours_text(report.timeline); !hours.empty())
+    out += fmt::format("{} {}\n", paint.dim("GPU hours:"), hours);
   if (const auto times = report.timeline.step_times(); times.count > 0) {
     out += fmt::format("{} median {}, p90 {}, longest {}, {} slow\n", paint.dim("step time:"),
                        time_span(times.median), time_span(times.p90), time_span(times.longest), times.slow);
   }
-  for (const auto& part :
-       {phase_table(report, paint), metric_table(report, paint), process_table(report, paint)})
+  for (const auto& part : {phase_table(report, paint), cost_table(report, paint), metric_table(report, paint),
+                           process_table(report, paint)})
     if (!part.empty()) out += "\n" + part;
   return out + fmt::format("\n{} {}\n", paint.dim("run directory:"), files.folder.string());
 }
@@ -276,12 +345,19 @@ nlohmann::ordered_json run_report_json(const RunReport& report) {
   out["seconds"] = timeline.seconds;
   out["gpus"] = timeline.gpus;
   out["ettr"] = timeline.ettr() ? Json(*timeline.ettr()) : Json(nullptr);
+  const Interval last_hour{timeline.seconds - kHour, timeline.seconds};
+  out["ettr_last_hour"] = timeline.seconds > kHour ? Json(*timeline.ettr(last_hour)) : Json(nullptr);
+  out["links"] = Json::array();
+  for (const auto& link : timeline.links)
+    out["links"].push_back({{"kind", link.kind}, {"url", link.url}, {"process", link.process}});
   out["phases"] = Json::array();
   for (const auto phase : phases_of(timeline)) {
     out["phases"].push_back({{"phase", title_of(phase)},
                              {"seconds", timeline.in(phase)},
                              {"gpu_hours", timeline.gpu_hours(phase)}});
   }
+  out["causes"] = Json::array();
+  for (const auto& cost : record::costs_of(timeline)) out["causes"].push_back(cost_json(timeline, cost));
   const auto times = timeline.step_times();
   out["steps"] = {{"count", counted_steps(timeline)},
                   {"median", times.median},
@@ -311,22 +387,83 @@ std::string_view state_name(record::ProcessSpan::State state) {
   return kNames[static_cast<std::size_t>(state)];
 }
 
+namespace {
+
+/// Times and GPU hours of many runs, under one name each.
+class Sums {
+ public:
+  explicit Sums(std::size_t names) : rows_(names) {}
+  void add(std::size_t name, double seconds, double hours) {
+    rows_[name].seconds += seconds;
+    rows_[name].hours += hours;
+    ++rows_[name].count;
+  }
+  struct Row {
+    double seconds = 0;
+    double hours = 0;
+    std::size_t count = 0;
+  };
+  [[nodiscard]] const std::vector<Row>& rows() const { return rows_; }
+  [[nodiscard]] Row all() const {
+    Row out;
+    for (const auto& row : rows_) {
+      out.seconds += row.seconds;
+      out.hours += row.hours;
+    }
+    return out;
+  }
+
+ private:
+  std::vector<Row> rows_;
+};
+
+std::string phases_of_all(const Sums& sums, const Paint& paint) {
+  const auto all = sums.all();
+  Table table({"where the time went", "time", "share", all.hours > 0 ? "GPU hours" : ""});
+  for (std::size_t i = 0; i < record::kPhases; ++i) {
+    const auto& row = sums.rows()[i];
+    if (row.seconds <= 0) continue;
+    table.add({std::string(title_of(static_cast<Phase>(i))), time_span(row.seconds),
+               share_text(row.seconds / all.seconds), all.hours > 0 ? hours_text(row.hours) : ""});
+  }
+  return table.empty() ? "" : "\n" + table.str(paint);
+}
+
+/// `all`: of all runs, productive time included.
+std::string causes_of_all(const Sums& sums, const Sums::Row& all, const Paint& paint) {
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < record::kCauses; ++i)
+    if (sums.rows()[i].seconds > 0) order.push_back(i);
+  std::ranges::stable_sort(order, std::greater<>(), [&](std::size_t i) {
+    return std::pair(sums.rows()[i].hours, sums.rows()[i].seconds);
+  });
+  const bool gpus = all.hours > 0;
+  Table table({"what cost time", "times", "time", gpus ? "GPU hours" : "",
+               gpus ? "of all GPU hours" : "of all time"});
+  for (const auto i : order) {
+    const auto& row = sums.rows()[i];
+    table.add({std::string(title_of(static_cast<record::Cause::Kind>(i))), std::to_string(row.count),
+               time_span(row.seconds), gpus ? hours_text(row.hours) : "",
+               share_text(gpus ? row.hours / all.hours : row.seconds / all.seconds)});
+  }
+  return table.empty() ? "" : "\n" + table.str(paint);
+}
+
+}  // namespace
+
 std::string runs_report_text(const std::vector<RunReport>& reports, const Paint& paint) {
   Table table({"name", "run", "state", "time", "steps", "s/step", "ETTR", "GPU hours"});
-  std::array<double, record::kPhases> seconds{};
-  std::array<double, record::kPhases> hours{};
-  double all_seconds = 0;
-  double all_hours = 0;
+  Sums phases(record::kPhases);
+  Sums causes(record::kCauses);
   for (const auto& report : reports) {
     const auto& timeline = report.timeline;
     double of_run = 0;
     for (const auto phase : phases_of(timeline)) {
-      seconds[static_cast<std::size_t>(phase)] += timeline.in(phase);
-      hours[static_cast<std::size_t>(phase)] += timeline.gpu_hours(phase);
+      phases.add(static_cast<std::size_t>(phase), timeline.in(phase), timeline.gpu_hours(phase));
       of_run += timeline.gpu_hours(phase);
     }
-    all_seconds += timeline.seconds;
-    all_hours += of_run;
+    for (const auto& cost : record::costs_of(timeline))
+      causes.add(static_cast<std::size_t>(cost.cause.kind), cost.total(), timeline.gpu_hours(cost));
     const auto times = timeline.step_times();
     const auto ettr = timeline.ettr();
     table.add({text::printable(record::text_at(report.files->plan, "name")),
@@ -336,13 +473,7 @@ std::string runs_report_text(const std::vector<RunReport>& reports, const Paint&
                timeline.gpus > 0 ? hours_text(of_run) : ""});
   }
   if (reports.empty()) return "";
-  Table causes({"where the time went", "time", "share", all_hours > 0 ? "GPU hours" : ""});
-  for (std::size_t i = 0; i < record::kPhases; ++i) {
-    if (seconds[i] <= 0) continue;
-    causes.add({std::string(title_of(static_cast<Phase>(i))), time_span(seconds[i]),
-                share_text(seconds[i] / all_seconds), all_hours > 0 ? hours_text(hours[i]) : ""});
-  }
-  return table.str(paint) + "\n" + causes.str(paint);
+  return table.str(paint) + phases_of_all(phases, paint) + causes_of_all(causes, phases.all(), paint);
 }
 
 }  // namespace nlaunch::report

@@ -43,14 +43,15 @@ std::string headline(const RunReport& report);
 
 /// The whole report for a terminal.
 std::string run_report_text(const RunReport& report, const Paint& paint);
-/// {"format": "nlaunch report", "run", "state", "seconds", "gpus", "ettr", "phases": [{"phase", "seconds",
-/// "gpu_hours"}], "steps": {...}, "metrics": {...}}. All times in seconds.
+/// {"format": "nlaunch report", "run", "state", "seconds", "gpus", "ettr", "ettr_last_hour", "phases":
+/// [{"phase", "seconds", "gpu_hours"}], "causes": [{"cause", "kind", "job", "attempt", "restart", "seconds",
+/// "gpu_hours", "phases"}], "steps": {...}, "metrics": {...}}. All times in seconds.
 nlohmann::ordered_json run_report_json(const RunReport& report);
 /// One self-contained page, with charts that are SVG in the page's own colours: they print, follow the dark
 /// theme, and need neither a script nor a network.
 std::string run_report_html(const RunReport& report);
 
-/// Many runs: a line for each, and where the time of all of them went.
+/// Many runs: a line for each, and where the time of all of them went, by phase and by kind of cause.
 std::string runs_report_text(const std::vector<RunReport>& reports, const Paint& paint);
 
 /// "80 ms", "6.4 s", "12m30s", "5h02m", "3d04h"

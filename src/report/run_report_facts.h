@@ -17,6 +17,16 @@ std::vector<record::Phase> phases_of(const record::Timeline& timeline);
 std::uint64_t counted_steps(const record::Timeline& timeline);
 /// "83.1 %; 95.0 % without the queue; 97.2 % in the last hour"
 std::string ettr_text(const record::Timeline& timeline);
+/// "14.3, of which 12.2 productive (85.3 %)"; empty without GPUs.
+std::string gpu_hours_text(const record::Timeline& timeline);
+/// "0.023", "12.4"
+std::string hours_text(double hours);
+/// "restart 2: engine.1 exited with code 1 after 40.2s: a GPU had no memory left", "walltime of job 123",
+/// "stall: no progress for 19 s", "first start"
+std::string cause_line(const record::Cause& cause);
+/// {"loading 40.0 s", "lost 12.0 s"}: where it cost at least 1 % of its time, the most expensive first.
+std::vector<std::string> parts_of(const record::Cost& cost);
+
 /// {"what", "why", "fix", "next"} of a run that failed, each with its text; those that are known.
 std::vector<std::pair<std::string, std::string>> cause_of_end(const RunReport& report);
 

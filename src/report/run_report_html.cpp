@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "base/json.h"
 #include "base/text.h"
@@ -104,7 +105,8 @@ std::string phase_class(Phase phase) {
 std::string legend(const Timeline& timeline) {
   std::string out = "<p class=note>";
   for (const auto phase : phases_of(timeline))
-    out += fmt::format("<span class=\"key p{}\"></span>{} ", static_cast<int>(phase), title_of(phase));
+    out += fmt::format("<span class=whole><span class=\"key p{}\"></span>{}</span> ", static_cast<int>(phase),
+                       title_of(phase));
   return out + "</p>\n";
 }
 
@@ -275,11 +277,44 @@ std::string phases(const RunReport& report) {
     constexpr double kPercent = 100;
     out += cells(row({std::string(title_of(phase)), time_span(timeline.in(phase)),
                       fmt::format("{:.1f} %", timeline.in(phase) / timeline.seconds * kPercent)},
-                     fmt::format("{:.3g}", timeline.gpu_hours(phase))));
+                     hours_text(timeline.gpu_hours(phase))));
   }
   out += "</table></div>\n";
   if (const auto ettr = ettr_text(timeline); !ettr.empty())
     out += fmt::format("<p>Effective training time ratio: {}</p>\n", html(ettr));
+  return out;
+}
+
+/// A list whose lines break between its parts, not within one.
+std::string unbroken(const std::vector<std::string>& parts) {
+  std::string out;
+  for (const auto& part : parts) {
+    if (!out.empty()) out += ", ";
+    for (const char c : part) out += c == ' ' ? std::string("\u00a0") : std::string(1, c);
+  }
+  return out;
+}
+
+std::string costs(const RunReport& report) {
+  constexpr std::size_t kMost = 40;
+  const auto& timeline = report.timeline;
+  const auto all = record::costs_of(timeline);
+  if (all.empty()) return "";
+  const bool gpus = timeline.gpus > 0;
+  const auto row = [&](std::vector<std::string> of, const std::string& hours) {
+    if (gpus) of.insert(of.begin() + 2, hours);
+    return of;
+  };
+  auto out = fmt::format("<h2>{} by cause</h2>\n", gpus ? "GPU hours" : "Time");
+  if (const auto hours = gpu_hours_text(timeline); !hours.empty())
+    out += fmt::format("<p>GPU hours: {}</p>\n", html(hours));
+  out += "<div class=wide><table>\n" + cells(row({"what cost time", "time", "of this"}, "GPU hours"), "th");
+  for (const auto& cost : std::span(all).first(std::min(kMost, all.size())))
+    out += cells(row({cause_line(cost.cause), time_span(cost.total()), unbroken(parts_of(cost))},
+                     hours_text(timeline.gpu_hours(cost))));
+  out += "</table></div>\n";
+  if (all.size() > kMost)
+    out += fmt::format("<p class=note>The {} most expensive of {} causes.</p>\n", kMost, all.size());
   return out;
 }
 
@@ -359,6 +394,9 @@ std::string header(const RunReport& report) {
                   html(report.files->folder.filename().string()), html(facts_line(report)));
   for (const auto& [name, value] : cause_of_end(report))
     out += fmt::format("<p><b>{}:</b> {}</p>\n", name, html(value));
+  for (const auto& link : report.timeline.links)
+    out += fmt::format("<p>{}: <a href=\"{}\" rel=noreferrer>{}</a> ({})</p>\n", html(link.kind),
+                       html(link.url), html(link.url), html(link.process));
   if (report.before) {
     const auto now = report.timeline.step_times();
     const auto then = report.before->timeline.step_times();
@@ -373,9 +411,9 @@ std::string header(const RunReport& report) {
 
 std::string run_report_html(const RunReport& report) {
   return page("report of " + record::text_at(report.files->plan, "name"),
-              header(report) + phases(report) + gantt(report.timeline) + step_chart(report.timeline) +
-                  metrics(report) + ettr_chart(report.timeline) + processes(report) + gpu_use(report) +
-                  marks(report) + made_from(report));
+              header(report) + phases(report) + costs(report) + gantt(report.timeline) +
+                  step_chart(report.timeline) + metrics(report) + ettr_chart(report.timeline) +
+                  processes(report) + gpu_use(report) + marks(report) + made_from(report));
 }
 
 }  // namespace nlaunch::report

@@ -54,6 +54,13 @@ class Login(Runs):
         log = (self.run_folder.parent / f"slurm-{jobs()[0]}.log").read_text()
         self.assertIn(f"job {jobs()[1]} will continue after this one, as job 2 of at most 2\n", log)
         self.nothing_is_left()
+        self.wait_until(lambda: len(self.events("end")) == 2)
+        told = json.loads(self.nlaunch("report", "fleet", "--json").stdout)
+        causes = {cause["kind"]: cause for cause in told["causes"]}
+        self.assertEqual(causes["walltime"]["cause"], f"walltime of job {jobs()[0]}")
+        self.assertIn("queue", [phase["phase"] for phase in causes["walltime"]["phases"]])  # between the two jobs
+        self.assertNotIn("restart", [phase["phase"] for phase in told["phases"]])
+        self.assertEqual(causes["stopped"]["job"], jobs()[1])
 
     def test_a_requeued_job_goes_on_in_its_run_and_is_followed(self):
         requeue = "{signal: USR1, before: 60s, then: requeue}"

@@ -48,6 +48,11 @@ class Told {
     run_.attempts.back().steps.push_back(std::move(step));
     return *this;
   }
+  /// What `diagnose` found in the last attempt.
+  Told& diagnosis(const std::string& why) {
+    run_.attempts.back().diagnosis["findings"].push_back({{"why", why}});
+    return *this;
+  }
   [[nodiscard]] Timeline timeline(double now = 0, bool alive = false) const {
     return timeline_of(run_, began() + now, alive);
   }
@@ -141,7 +146,7 @@ TEST(Timeline, StepsThatAreDoneAgainWereLost) {
   for (int i = 4; i <= 6; ++i) told.step(20 + i * 1.5, static_cast<std::uint64_t>(i), 1);
   told.event(30, "run-ending", {{"outcome", "finished"}}).event(30, "attempt-ended").event(30, "end");
   const auto timeline = told.timeline();
-  EXPECT_DOUBLE_EQ(timeline.in(Phase::lost), 2);  // steps 4 and 5 of the first attempt
+  EXPECT_DOUBLE_EQ(timeline.in(Phase::lost), 3);  // steps 4 and 5 of the first attempt, and what it did of 6
   EXPECT_DOUBLE_EQ(timeline.in(Phase::restart), 4);
   EXPECT_DOUBLE_EQ(timeline.in(Phase::shutdown), 1);
   EXPECT_EQ(std::ranges::count_if(timeline.steps, &TrainingStep::lost), 2);
@@ -156,7 +161,7 @@ TEST(Timeline, StepsAfterTheLastCheckpointOfAFailedRunAreLost) {
   told.process(12.5, "checkpoint", "learner.0", {{"path", "/ckpt/step_3"}, {"step", 3}});
   told.event(15, "run-ending", {{"outcome", "failed"}}).event(15, "attempt-ended").event(15, "end");
   const auto timeline = told.timeline();
-  EXPECT_DOUBLE_EQ(timeline.in(Phase::lost), 2);
+  EXPECT_DOUBLE_EQ(timeline.in(Phase::lost), 3);  // with the step that was in progress
   EXPECT_FALSE(timeline.steps[2].lost);
   EXPECT_TRUE(timeline.steps[3].lost);
 }
@@ -180,6 +185,28 @@ TEST(Timeline, ARunWithoutReportedStepsIsTakenToTrain) {
   const auto timeline = told.timeline();
   EXPECT_DOUBLE_EQ(timeline.in(Phase::productive), 10);
   EXPECT_DOUBLE_EQ(timeline.in(Phase::first_step), 0);
+}
+
+TEST(Timeline, ARunThatFailedBeforeItsFirstStepDidNotTrain) {
+  Told told;
+  told.event(0, "run").attempt(0, 0).process(2, "process-started", "learner.0");
+  told.event(12, "run-ending", {{"outcome", "failed"}}).event(12, "end");
+  EXPECT_DOUBLE_EQ(told.timeline().in(Phase::first_step), 10);
+  EXPECT_DOUBLE_EQ(told.timeline().in(Phase::productive), 0);
+}
+
+TEST(Timeline, TheStepInProgressIsLostUnlessItIsFinishedWhileTheRunStops) {
+  Told told;
+  told.event(0, "run").attempt(0, 0).process(2, "process-started", "learner.0").step(10, 1, 1).step(20, 2);
+  told.process(23, "checkpoint", "learner.0", {{"step", 2}});  // what came before it is not lost
+  told.event(28, "run-ending", {{"outcome", "walltime"}});
+  auto finishes = told;
+  told.event(34, "attempt-ended").event(34, "end");
+  EXPECT_DOUBLE_EQ(told.timeline().in(Phase::lost), 5);
+  EXPECT_DOUBLE_EQ(told.timeline().in(Phase::shutdown), 6);
+  finishes.step(30, 3).event(34, "attempt-ended").event(34, "end");
+  EXPECT_DOUBLE_EQ(finishes.timeline().in(Phase::lost), 0);
+  EXPECT_DOUBLE_EQ(finishes.timeline().in(Phase::productive), 19);
 }
 
 TEST(Timeline, ARunThatGoesOnLastsUntilNow) {
@@ -237,6 +264,212 @@ TEST(Timeline, ALeaderThatTakesOverPausesNothing) {
   EXPECT_EQ(timeline.processes[0].spans.size(), 1);
 }
 
+using Kind = Cause::Kind;
+
+double cost_in(const Cost& cost, Phase phase) {
+  return cost.seconds[static_cast<std::size_t>(phase)];
+}
+
+TEST(Costs, AGoodRunCostsItsStartAndItsEnd) {
+  const auto timeline = good().timeline();
+  const auto costs = costs_of(timeline);
+  ASSERT_EQ(costs.size(), 2);
+  EXPECT_EQ(costs[0].cause.kind, Kind::first_start);
+  EXPECT_DOUBLE_EQ(cost_in(costs[0], Phase::queue), 5);
+  EXPECT_DOUBLE_EQ(cost_in(costs[0], Phase::first_step), 8);
+  EXPECT_DOUBLE_EQ(costs[0].total(), 21);
+  EXPECT_DOUBLE_EQ(timeline.gpu_hours(costs[0]), 16. * 4 / 3600);  // not in the queue
+  EXPECT_EQ(costs[1].cause.kind, Kind::finished);
+  EXPECT_DOUBLE_EQ(costs[1].total(), 2);
+}
+
+TEST(Costs, AFailureCostsLostStepsShutdownTheWaitAndTheNextStart) {
+  Told told;
+  told.event(0, "run").attempt(0, 0).process(2, "process-started", "learner.0");
+  for (int i = 1; i <= 5; ++i) told.step(9 + i, static_cast<std::uint64_t>(i), 1);
+  told.diagnosis("a GPU had no memory left");
+  told.event(15, "run-ending", {{"outcome", "failed"}, {"what", "learner.0 exited with code 1 after 15.0s"}});
+  told.event(16, "attempt-ended", {{"what", "learner.1 raised RuntimeError"}})
+      .attempt(20, 1)
+      .process(25, "process-started", "learner.0");
+  for (int i = 4; i <= 6; ++i) told.step(26 + i, static_cast<std::uint64_t>(i), 1);
+  told.event(32, "run-ending", {{"outcome", "finished"}}).event(32, "attempt-ended").event(32, "end");
+  const auto costs = costs_of(told.timeline());
+  ASSERT_EQ(costs.size(), 2);
+  const auto& failure = costs[0];
+  EXPECT_EQ(failure.cause.kind, Kind::failure);
+  EXPECT_EQ(failure.cause.what, "learner.1 raised RuntimeError");  // which is known once all have exited
+  EXPECT_EQ(failure.cause.why, "a GPU had no memory left");
+  EXPECT_EQ(failure.cause.restart, 1);
+  EXPECT_EQ(failure.cause.attempt, 0);
+  EXPECT_DOUBLE_EQ(cost_in(failure, Phase::lost), 3);
+  EXPECT_DOUBLE_EQ(cost_in(failure, Phase::shutdown), 1);
+  EXPECT_DOUBLE_EQ(cost_in(failure, Phase::restart), 4);
+  EXPECT_DOUBLE_EQ(cost_in(failure, Phase::preflight), 2);
+  EXPECT_DOUBLE_EQ(cost_in(failure, Phase::loading), 3);
+  EXPECT_DOUBLE_EQ(cost_in(failure, Phase::first_step), 4);
+  EXPECT_EQ(costs[1].cause.kind, Kind::first_start);
+}
+
+/// A chain of three jobs. The second one dies with its node, and Slurm requeues it.
+Told chain() {
+  Told told;
+  told.submitted().event(100, "run", {{"job", "7"}}).attempt(100, 0);
+  told.process(110, "process-started", "learner.0");
+  for (int i = 1; i <= 4; ++i) told.step(110 + i * 10, static_cast<std::uint64_t>(i), 10);
+  told.event(156, "run-ending", {{"outcome", "walltime"}, {"what", "stopped"}});
+  told.event(160, "attempt-ended")
+      .event(161, "end", {{"outcome", "walltime"}})
+      .event(161, "goes-on", {{"job", "8"}});
+  told.event(400, "run", {{"job", "8"}}).attempt(400, 1).process(404, "process-started", "learner.0");
+  told.step(420, 4, 10).step(430, 5);  // it had saved step 3
+  told.event(600, "run", {{"job", "8"}}).attempt(600, 2).process(604, "process-started", "learner.0");
+  told.step(620, 6, 10).step(630, 7);
+  told.event(633, "run-ending", {{"outcome", "walltime"}, {"what", "stopped"}});
+  told.event(640, "attempt-ended")
+      .event(640, "end", {{"outcome", "walltime"}})
+      .event(640, "goes-on", {{"job", "9"}});
+  told.event(700, "run", {{"job", "9"}}).attempt(700, 3).process(704, "process-started", "learner.0");
+  told.step(720, 8, 10).event(721, "run-ending", {{"outcome", "finished"}}).event(721, "attempt-ended");
+  return told.event(722, "end", {{"outcome", "finished"}});
+}
+
+TEST(Costs, BetweenTheJobsOfAChainTheRunWaitsInTheQueueAndHoldsNoGpu) {
+  const auto timeline = chain().timeline();
+  EXPECT_DOUBLE_EQ(timeline.in(Phase::queue), 100 + 239 + 170 + 60);
+  EXPECT_DOUBLE_EQ(timeline.in(Phase::restart), 0);
+  EXPECT_DOUBLE_EQ(timeline.in(Phase::productive), 30 + 20 + 20 + 11);
+  EXPECT_DOUBLE_EQ(timeline.seconds, 722);
+  EXPECT_NEAR(*timeline.ettr(), 81. / 722, 1e-9);
+  const auto costs = costs_of(timeline);
+  ASSERT_EQ(costs.size(), 5);
+  double seconds = timeline.in(Phase::productive);
+  for (const auto& cost : costs) seconds += cost.total();
+  EXPECT_NEAR(seconds, timeline.seconds, 1e-9);
+
+  const auto& first = costs[0];  // the walltime of job 7
+  EXPECT_EQ(first.cause.kind, Kind::walltime);
+  EXPECT_EQ(first.cause.job, "7");
+  EXPECT_EQ(first.cause.restart, 0);
+  EXPECT_DOUBLE_EQ(cost_in(first, Phase::lost), 10 + 6);  // step 4, and the one in progress
+  EXPECT_DOUBLE_EQ(cost_in(first, Phase::queue), 239);
+  EXPECT_DOUBLE_EQ(first.held(), 16 + 5 + 2 + 2 + 6);
+  EXPECT_DOUBLE_EQ(timeline.gpu_hours(first), 31. * 4 / 3600);
+}
+
+TEST(Costs, EachJobOfAChainHasACauseOfItsOwn) {
+  std::map<std::pair<Kind, std::string>, Cost> costs;
+  for (const auto& cost : costs_of(chain().timeline())) costs[{cost.cause.kind, cost.cause.job}] = cost;
+  EXPECT_DOUBLE_EQ(costs.at({Kind::first_start, ""}).held(), 2 + 8);
+  const auto& killed = costs.at({Kind::killed, "8"});
+  EXPECT_EQ(killed.cause.what, "job 8 was killed");
+  EXPECT_DOUBLE_EQ(cost_in(killed, Phase::queue), 170);
+  EXPECT_DOUBLE_EQ(killed.held(), 2 + 2 + 6);
+  const auto& second = costs.at({Kind::walltime, "8"});
+  EXPECT_DOUBLE_EQ(cost_in(second, Phase::lost), 3);
+  EXPECT_DOUBLE_EQ(cost_in(second, Phase::queue), 60);
+  EXPECT_DOUBLE_EQ(costs.at({Kind::finished, "9"}).total(), 1);
+}
+
+TEST(Costs, AJobThatWasKilledAtItsWalltimeHeldItsGpusUntilThen) {
+  Told told;
+  told.event(0, "run", {{"job", "7"}, {"walltime_end", "2026-01-31T12:01:00.000Z"}}).attempt(0, 0);
+  told.process(2, "process-started", "learner.0").step(30, 1, 10).step(40, 2);
+  auto died = told;
+  told.event(100, "run", {{"job", "8"}}).attempt(100, 1).process(102, "process-started", "learner.0");
+  const auto timeline = told.step(120, 3, 10).timeline();
+  EXPECT_DOUBLE_EQ(timeline.in(Phase::lost), 20);
+  EXPECT_DOUBLE_EQ(timeline.in(Phase::queue), 40);
+  const auto costs = costs_of(timeline);
+  EXPECT_EQ(costs[0].cause.kind, Kind::walltime);
+  EXPECT_EQ(costs[0].cause.job, "7");
+  EXPECT_DOUBLE_EQ(costs[0].held(), 20 + 2 + 8);
+  // Nobody knows when a run that nobody continued was killed.
+  EXPECT_DOUBLE_EQ(died.timeline().seconds, 40);
+}
+
+TEST(Costs, AStallThatPassesCostsItsTimeAndOneThatDoesNotCostsTheNextStartAsWell) {
+  Told told;
+  told.event(0, "run").attempt(0, 0).process(2, "process-started", "learner.0").step(10, 1).step(11, 2);
+  told.event(30, "watch", {{"kind", "stalled"}, {"what", "no progress for 19 s, after step 2"}}).step(35, 3);
+  told.event(60, "watch", {{"kind", "stalled"}, {"what", "no progress for 19 s, after step 3"}});
+  told.event(61, "evidence", {{"verdict", "learner.1 waits"}});
+  told.event(62, "run-ending", {{"outcome", "stalled"}, {"what", "no progress"}}).event(63, "attempt-ended");
+  told.attempt(64, 1).process(66, "process-started", "learner.0").step(70, 3, 1);
+  const auto costs = costs_of(told.timeline(70, true));
+  ASSERT_EQ(costs.size(), 3);
+  EXPECT_EQ(costs[0].cause.what, "no progress for 19 s, after step 3");
+  EXPECT_EQ(costs[0].cause.why, "learner.1 waits");
+  EXPECT_EQ(costs[0].cause.restart, 1);
+  // Step 3 was done again: it was lost by the second stall, not by the first one.
+  EXPECT_DOUBLE_EQ(cost_in(costs[0], Phase::stalled), 27);
+  EXPECT_DOUBLE_EQ(costs[0].total(), 27 + 1 + 1 + 2 + 3);
+  EXPECT_EQ(costs[1].cause.what, "no progress for 19 s, after step 2");
+  EXPECT_DOUBLE_EQ(costs[1].total(), 24);
+}
+
+TEST(Costs, ALearnerThatRestartsIsWhyItsRunLoadsAgain) {
+  const auto restarted = [](const std::string& how, bool requested) {
+    Told told;
+    told.event(0, "run")
+        .attempt(0, 0)
+        .process(2, "process-started", "learner.0")
+        .process(2, "process-started", "learner.1");
+    told.step(10, 1).step(11, 2);
+    if (requested) told.event(12, "request", {{"kind", "restart"}, {"what", "learner"}, {"granted", true}});
+    told.process(13, "process-ended", "learner.1", {{"how", how}})
+        .process(13, "process-restart", "learner.1");
+    told.process(13, "process-ended", "learner.0", {{"how", "was terminated by SIGTERM"}});
+    told.process(13, "process-restart", "learner.0");
+    return costs_of(told.process(40, "process-started", "learner.0").timeline(40, true));
+  };
+  const auto failed = restarted("exited with code 1", false);
+  ASSERT_EQ(failed.size(), 2);
+  EXPECT_EQ(failed[0].cause.kind, Kind::failure);
+  EXPECT_EQ(failed[0].cause.what, "learner.1 exited with code 1; it restarted");
+  EXPECT_DOUBLE_EQ(cost_in(failed[0], Phase::lost), 2);
+  EXPECT_DOUBLE_EQ(cost_in(failed[0], Phase::loading), 27);
+  const auto requested = restarted("exited with code 143", true);
+  ASSERT_EQ(requested.size(), 2);
+  EXPECT_EQ(requested[0].cause.kind, Kind::request);
+  EXPECT_EQ(requested[0].cause.what, "learner.1 restarted on request");
+}
+
+TEST(Costs, ARunThatNobodyLeadsWasKilled) {
+  Told told;
+  told.event(0, "run").attempt(0, 0).process(2, "process-started", "learner.0");
+  const auto timeline = told.process(9, "process-ready", "learner.0").timeline(60, false);
+  EXPECT_EQ(timeline.causes.back().kind, Kind::killed);
+  EXPECT_EQ(timeline.causes.back().what, "nlaunch was killed");
+}
+
+TEST(Costs, EventsInAnyOrderAreDividedAmongTheirCauses) {
+  const char* const names[] = {"run",   "attempt", "attempt-started", "attempt-ended", "run-ending",
+                               "watch", "end",     "goes-on"};
+  std::uint32_t random = 1;
+  for (int round = 0; round < 200; ++round) {
+    Told told;
+    told.event(0, "run").attempt(0, 0);
+    for (int at = 3; at < 60; ++at) {
+      random = random * 1664525 + 1013904223;
+      const auto one = random >> 16;
+      if (one % 3 == 0) {
+        told.step(at, one / 8 % 4);
+      } else if (one % 3 == 1) {
+        told.process(at, one % 2 == 0 ? "process-started" : "process-restart", "learner.0");
+      } else {
+        told.event(at, names[one / 8 % 8],
+                   {{"kind", "stalled"}, {"outcome", one % 2 == 0 ? "stalled" : "failed"}});
+      }
+    }
+    const auto timeline = told.timeline(60, round % 2 == 0);
+    double seconds = timeline.in(Phase::productive);
+    for (const auto& cost : costs_of(timeline)) seconds += cost.total();
+    EXPECT_NEAR(seconds, timeline.seconds, 1e-9);
+    EXPECT_TRUE(std::ranges::is_sorted(timeline.causes, {}, &Cause::at));
+  }
+}
+
 TEST(Timeline, FollowersOfAReplicaAreUpFromTheirStart) {
   Told told;
   told.event(0, "run")
@@ -271,8 +504,23 @@ TEST(Timeline, WhatIsNoCountOfStepsIsLeftOut) {
   EXPECT_EQ(told.timeline().steps.size(), 3);
 }
 
+TEST(Timeline, HasTheExceptionsAndThePagesOfTrackers) {
+  auto told = good();
+  told.process(41, "process-raised", "learner.0", {{"exception", "ValueError: a NaN"}});
+  for (const auto* url :
+       {"https://wandb.ai/a/b/runs/c", "https://wandb.ai/a/b/runs/c", "javascript:alert(1)"})
+    told.process(41, "link", "learner.0", {{"kind", "wandb"}, {"url", url}});
+  told.process(41, "link", "learner.0", {{"kind", 7}, {"url", {1}}});
+  const auto timeline = told.timeline();
+  EXPECT_EQ(timeline.marks.back().what, "learner.0 raised ValueError: a NaN");
+  ASSERT_EQ(timeline.links.size(), 1);
+  EXPECT_EQ(timeline.links[0].str(), "wandb: https://wandb.ai/a/b/runs/c (learner.0)");
+  EXPECT_EQ(timeline.processes.size(), good().timeline().processes.size());
+}
+
 TEST(Timeline, FilesThatAreNoRunsAreAnEmptyOne) {
   EXPECT_DOUBLE_EQ(timeline_of({}, 1e9, true).seconds, 0);
+  EXPECT_TRUE(costs_of(timeline_of({}, 1e9, true)).empty());
   RunFiles run;
   run.plan = Json::parse(R"({"roles": 3, "processes": {"a": 1}, "idle_gpus": "none"})");
   run.events = {
