@@ -28,7 +28,7 @@ WHOLE = {
         "roles": {"a": {"kind": "learner", "command": ["x"], "ready": {"delay": "1s"}, "stop": {"grace": "1s"},
                         "restart": {"policy": "never"}, "env": {"set": {"A": "1"}}}},
         "secrets": {"S": {"file": "x"}}, "walltime": {"max": 1}, "preflight": {"strict": True}, "audit": {"mode": "report"},
-        "beaker": {"datasets": {"/a": {"weka": "x"}}}, "watch": {"start": "1s"},
+        "beaker": {"datasets": {"/a": {"weka": "x"}}}, "watch": {"start": "1s"}, "metrics": {"port": 9400},
         "bench": {"workloads": {"w": {"group": "node", "step": [{"op": "broadcast", "size": "1B"}]}}}, "restart": {"policy": "never"}, "overlays": {"a": {"env": {"set": {"A": "1"}}}},
     },
 }
@@ -166,6 +166,7 @@ class Schemas(unittest.TestCase):
             experiment + "secrets: {A: {env: B, file: x}}\n", experiment + "watch: {stall: soon}\n",
             experiment + "start: [a]\nsignals: {KILL: stop}\n", experiment + "audit: {mode: loud}\n",
             experiment + "preflight: {level: thorough}\n", experiment + "bench: {steps: 1}\n",
+            experiment + "metrics: {}\n", experiment + "metrics: {port: 65536}\n",
             *(experiment + f"bench: {{workloads: {{w: {workload}}}}}\n" for workload in (
                 "{group: node}", "{group: node, step: []}", "{group: node, step: [{op: gather, size: 1B}]}", "{group: node, step: [{op: broadcast, size: 1}]}",
                 "{group: node, step: [{op: broadcast}]}", "{group: node, step: [{op: broadcast, size: 1B, shape: [1]}]}",

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/text.h"
 #include "preflight/report/figures.h"
+#include "report/exposition.h"
 
 namespace nlaunch::report {
 namespace {
@@ -16,52 +16,20 @@ namespace {
 using preflight::Report;
 using preflight::Status;
 
-using Labels = std::vector<std::pair<std::string_view, std::string>>;
-
-/// Escapes backslashes and quotes in the value of a label, and removes unprintable characters.
-std::string label_text(std::string_view value) {
-  std::string out;
-  for (const char c : text::printable(value)) {
-    if (c == '\\' || c == '"') out += '\\';
-    out += c;
-  }
-  return out;
-}
-
-/// The text format, version 0.0.4. All samples of a metric must be consecutive.
-class Page {
- public:
-  void metric(std::string_view name, std::string_view help) {
-    name_ = name;
-    out_ += fmt::format("# HELP nlaunch_preflight_{0} {1}\n# TYPE nlaunch_preflight_{0} gauge\n", name, help);
-  }
-  void sample(double value, const Labels& labels = {}) {
-    std::vector<std::string> parts;
-    for (const auto& [name, text] : labels) parts.push_back(fmt::format("{}=\"{}\"", name, label_text(text)));
-    const auto inner = parts.empty() ? std::string() : fmt::format("{{{}}}", text::join(parts, ","));
-    out_ += fmt::format("nlaunch_preflight_{}{} {}\n", name_, inner, value);
-  }
-  [[nodiscard]] std::string take() { return std::move(out_); }
-
- private:
-  std::string_view name_;
-  std::string out_;
-};
-
-void write_checks(const Report& report, Page& page) {
+void write_checks(const Report& report, Exposition& page) {
   std::map<std::string, std::map<Status, int>> counts;
   for (const auto& row : report.rows) ++counts[row.check][row.status];
-  page.metric("check", "Rows of a check with this status.");
+  page.gauge("nlaunch_preflight_check", "Rows of a check with this status.");
   for (auto& [check, of] : counts) {
     for (const auto status : kValues<Status>)
       page.sample(of[status], {{"check", check}, {"status", std::string(name_of(status))}});
   }
 }
 
-void write_measurements(const Report& report, Page& page) {
+void write_measurements(const Report& report, Exposition& page) {
   if (report.measurements.empty()) return;
   const auto each = [&](std::string_view name, std::string_view help, double preflight::Measurement::*value) {
-    page.metric(name, help);
+    page.gauge(name, help);
     for (const auto& one : report.measurements) {
       page.sample(one.*value, {{"group", one.group},
                                {"op", one.op},
@@ -69,24 +37,24 @@ void write_measurements(const Report& report, Page& page) {
                                {"size", std::to_string(one.bytes)}});
     }
   };
-  each("busbw_bytes_per_second", "Bus bandwidth of a collective at a message size in bytes.",
-       &preflight::Measurement::busbw);
-  each("collective_seconds", "Time of one collective at a message size in bytes.",
+  each("nlaunch_preflight_busbw_bytes_per_second",
+       "Bus bandwidth of a collective at a message size in bytes.", &preflight::Measurement::busbw);
+  each("nlaunch_preflight_collective_seconds", "Time of one collective at a message size in bytes.",
        &preflight::Measurement::seconds);
 }
 
 constexpr std::pair<std::string_view, std::string_view> kUnits[] = {
     {"B/s", "bytes_per_second"}, {"FLOP/s", "flops_per_second"}, {"s", "seconds"}};
 
-void write_figures(const Report& report, Page& page) {
+void write_figures(const Report& report, Exposition& page) {
   for (const auto& [unit, name] : kUnits) {
     std::map<std::pair<std::string, std::string>, std::vector<double>> of_nodes;
     for (const auto& figure : report.figures) {
       if (figure.unit == unit) of_nodes[{figure.what, figure.host}].push_back(figure.value);
     }
     if (of_nodes.empty()) continue;
-    const auto full = fmt::format("figure_{}", name);
-    page.metric(full, "Figures of GPUs and links: minimum and median of a node.");
+    const auto full = fmt::format("nlaunch_preflight_figure_{}", name);
+    page.gauge(full, "Figures of GPUs and links: minimum and median of a node.");
     for (const auto& [key, values] : of_nodes) {
       const auto spread = preflight::spread_of(values);
       page.sample(spread.least, {{"what", key.first}, {"host", key.second}, {"stat", "min"}});
@@ -98,21 +66,21 @@ void write_figures(const Report& report, Page& page) {
 }  // namespace
 
 std::string preflight_prometheus(const Report& report) {
-  Page page;
-  page.metric("info", "What was checked.");
+  Exposition page;
+  page.gauge("nlaunch_preflight_info", "What was checked.");
   page.sample(1,
               {{"plan", report.plan}, {"site", report.site}, {"level", std::string(name_of(report.level))}});
-  page.metric("verdict", "1 for the verdict of the last preflight, 0 for all others.");
+  page.gauge("nlaunch_preflight_verdict", "1 for the verdict of the last preflight, 0 for all others.");
   for (const auto status : {Status::pass, Status::warn, Status::fail, Status::unknown})
     page.sample(report.verdict == status ? 1 : 0, {{"verdict", std::string(name_of(status))}});
-  page.metric("fail_count", "Number of rows that fail.");
+  page.gauge("nlaunch_preflight_fail_count", "Number of rows that fail.");
   page.sample(static_cast<double>(std::ranges::count(report.rows, Status::fail, &preflight::Row::status)));
   write_checks(report, page);
   write_measurements(report, page);
   write_figures(report, page);
-  page.metric("elapsed_seconds", "How long the preflight took.");
+  page.gauge("nlaunch_preflight_elapsed_seconds", "How long the preflight took.");
   page.sample(std::chrono::duration<double>(report.elapsed).count());
-  page.metric("timestamp_seconds", "When the preflight ended, in seconds since 1970.");
+  page.gauge("nlaunch_preflight_timestamp_seconds", "When the preflight ended, in seconds since 1970.");
   page.sample(static_cast<double>(report.time));
   return page.take();
 }

@@ -152,7 +152,7 @@ GuardianLink enter_guarded(const std::function<void(const SupervisorLost&)>& on_
   }
   sys::UniqueFd ours(ends[0]);
   sys::UniqueFd theirs(ends[1]);
-  auto existing = successor.inherits ? sys::ProcessIds() : sys::own_descendants();
+  auto existing = successor.inherits ? successor.spared : sys::own_descendants();
   sys::become_subreaper();
   const auto watched = watched_signals();
   sigset_t before;

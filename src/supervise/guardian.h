@@ -50,8 +50,9 @@ struct Successor {
   /// forwarded no signal other than SIGUSR1, which stops no run. It becomes the program that takes over the
   /// run, under the same pid; if it returns, the run is lost.
   std::function<void(const SupervisorLost&)> become{};
-  /// This process is such a program: its existing descendants belong to the run.
+  /// This process is such a program: its existing descendants belong to the run, except `spared`.
   bool inherits = false;
+  sys::ProcessIds spared{};
 };
 
 /// Splits this process in two; call it before any thread exists. Returns only in the supervisor. The guardian

@@ -5,7 +5,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "sys/files.h"
+#include "sys/proc.h"
 
 namespace nlaunch::sys {
 namespace {
@@ -49,6 +52,49 @@ TEST(PortOwner, OfAnotherAddressIsNotMeant) {
 TEST(PortOwner, IsUnknownWhereNobodyIsSeenToListen) {
   EXPECT_EQ(port_owner("127.0.0.1", 1, {::getpid()}).of, PortOwner::Of::unknown);
   EXPECT_EQ(port_owner("no address", 1, {::getpid()}).of, PortOwner::Of::unknown);
+}
+
+TEST(PortHolder, IsNamedWithItsUserAndWhatFreesThePort) {
+  const Listening socket("127.0.0.2");
+  const auto holder = port_holder(socket.port);
+  ASSERT_TRUE(holder);
+  EXPECT_EQ(holder->pid, ::getpid());
+  EXPECT_EQ(holder->user, user_name());
+  EXPECT_TRUE(holder->str().ends_with(fmt::format("(pid {}, user {})", ::getpid(), user_name())))
+      << holder->str();
+  EXPECT_EQ(holder->how_to_free(), fmt::format("stop it with `kill {}`", ::getpid()));
+  EXPECT_FALSE(port_holder(1));
+}
+
+TEST(PortHolder, OfARunIsStoppedWithTheRun) {
+  const PortHolder holder{.pid = 4711,
+                          .program = "server.py",
+                          .user = "alice",
+                          .is_own = true,
+                          .run = "20260131-120000-17",
+                          .run_dir = "/my runs/a"};
+  EXPECT_EQ(holder.str(), "server.py (pid 4711, user alice) of run 20260131-120000-17");
+  EXPECT_EQ(holder.how_to_free(), "stop that run with `nlaunch stop '/my runs/a'`");
+}
+
+TEST(PortHolder, OfAnotherUserIsAskedFor) {
+  const PortHolder hidden{.user = "bob"};
+  EXPECT_EQ(hidden.str(), "a process of user bob");
+  EXPECT_EQ(hidden.how_to_free(), "ask user bob to stop it");
+}
+
+TEST(ListeningEnds, AreThoseOfTheProcessesByPort) {
+  const Listening one("127.0.0.2");
+  const Listening all("0.0.0.0");
+  const auto ends = listening_ends({::getpid()});
+  const auto has = [&](const std::string& address, std::uint16_t port) {
+    return std::ranges::any_of(ends,
+                               [&](const auto& end) { return end.address == address && end.port == port; });
+  };
+  EXPECT_TRUE(has("127.0.0.2", one.port));
+  EXPECT_TRUE(has("0.0.0.0", all.port));
+  EXPECT_TRUE(std::ranges::is_sorted(ends, {}, &TcpSocket::End::port));
+  EXPECT_TRUE(listening_ends({}).empty());
 }
 
 }  // namespace
