@@ -25,6 +25,7 @@ PROGRAMS = ["bin/nlaunch", "bin/nlaunch-probe", "lib/libnlaunch-scope.so"]
 FILES = PROGRAMS + ["lib/libnlaunch-gloo.so", "share/nlaunch/sites/common.yaml", "share/nlaunch/templates/slurm.sbatch",
                     "share/nlaunch/configs/quickstart.yaml", "share/nlaunch/schema/experiment.json",
                     "share/bash-completion/completions/nlaunch", "share/nlaunch/completion/nlaunch.zsh",
+                    "share/man/man1/nlaunch.1", "share/man/man1/nlaunch-run.1",
                     "share/nlaunch/docs/README.md", "share/nlaunch/LINKED.md", "share/nlaunch/LICENSE", "share/nlaunch/licences"]
 
 

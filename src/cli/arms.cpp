@@ -4,8 +4,9 @@ namespace nlaunch::cli {
 
 void add_vary_option(Command app, std::vector<std::string>& vary) {
   app.option("--vary", vary,
-             "NAME=A,B,...: values to compare; NAME is a variable, ROLE:VARIABLE, with (overlays), ROLE.KEY, "
+             "Values to compare; NAME is a variable, ROLE:VARIABLE, with (overlays), ROLE.KEY, "
              "all.KEY or a key of --set; several --vary are crossed")
+      .value_name("NAME=A,B,...")
       .one_word_each();
 }
 

@@ -122,25 +122,33 @@ std::pair<std::string, std::uint32_t> count_of_nodes(const char* option, const s
 
 void add_plan_options(Command command, PlanArgs& args, Experiment experiment) {
   constexpr std::size_t kOne = 1;
-  auto source = command.group("plan", "What to plan", experiment == Experiment::required ? kOne : 0, kOne);
+  auto source = command.section(kPlanOptions)
+                    .group("plan", "What to plan", experiment == Experiment::required ? kOne : 0, kOne);
   source.option("EXPERIMENT", args.experiment, "Experiment file");
-  source.option("--plan", args.plan_file,
-                "Frozen plan (plan.json, or env:VARIABLE) instead of an experiment");
+  source.option("--plan", args.plan_file, "Frozen plan (plan.json, or env:VARIABLE) instead of an experiment")
+      .value_name("FILE");
   add_site_options(command, args);
 }
 
-void add_site_options(Command command, PlanArgs& args) {
+void add_site_options(Command app, PlanArgs& args) {
+  auto command = app.section(kPlanOptions);
   command.option("--site", args.site, "Site profile, by name or file");
   command.option("--site-dir", args.site_dirs, "Directory with site profiles; may be repeated")
       .existing_folder()
       .one_word_each();
   command
-      .option("--set", args.set,
-              "Override a value: KEY.PATH=VALUE of the experiment, site.KEY.PATH=VALUE of the profile")
+      .option(
+          "--set", args.set,
+          "Override a value: KEY.PATH=VALUE of the experiment, site.KEY.PATH=VALUE of the profile; may be "
+          "repeated")
+      .value_name("KEY=VALUE")
       .one_word_each();
   command.option("--with", args.with, "Apply an overlay of the site or the experiment; may be repeated")
+      .value_name("OVERLAY")
       .one_word_each();
-  command.option("--env", args.env, "Set a variable for the processes: [ROLE:]NAME=VALUE; may be repeated")
+  command
+      .option("--env", args.env, "Set a variable for the processes, or for those of a role; may be repeated")
+      .value_name("[ROLE:]NAME=VALUE")
       .one_word_each();
   command.option("--nodes", args.nodes_given, "Number of nodes: N, or POOL=N for one pool; may be repeated")
       .value_name("[POOL=]N")

@@ -34,6 +34,8 @@ struct PlanArgs {
 enum class Experiment { required, optional };
 /// An experiment, or a frozen plan instead of it. `args` must outlive the app's parsing.
 void add_plan_options(Command app, PlanArgs& args, Experiment experiment);
+/// The heading of these options in help.
+inline constexpr const char* kPlanOptions = "Plan options";
 /// All options except those that select the experiment.
 void add_site_options(Command app, PlanArgs& args);
 

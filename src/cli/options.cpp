@@ -2,6 +2,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "base/text.h"
+
 namespace nlaunch::cli {
 
 Option Option::required() {
@@ -29,7 +31,7 @@ Option Option::each(const std::function<void(const std::string&)>& take) {
   return *this;
 }
 Option Option::value_name(const std::string& name) {
-  option_->type_name(name);
+  option_->option_text(name);
   return *this;
 }
 Option Option::words(int exactly) {
@@ -72,34 +74,43 @@ bool Option::given() const {
 Command Command::subcommand(const std::string& name, const std::string& help) {
   return Command(app_->add_subcommand(name, help));
 }
+Command Command::examples(const std::vector<std::string>& lines) {
+  app_->footer(text::join(lines, "\n"));
+  return *this;
+}
+Command Command::section(const std::string& heading) const {
+  auto same = *this;
+  same.heading_ = heading;
+  return same;
+}
 Command Command::group(const std::string& name, const std::string& help, std::size_t least,
                        std::size_t most) {
   auto* group = app_->add_option_group(name, help);
   group->require_option(least, most);
-  return Command(group);
+  return Command(group).section(heading_);
 }
-Command Command::hidden() {
-  app_->group("");
-  return *this;
+Option Command::listed(CLI::Option* option) const {
+  if (!heading_.empty()) option->group(heading_);
+  return Option(option);
 }
 Option Command::option(const std::string& name, std::string& value, const std::string& help) {
-  return Option(app_->add_option(name, value, help));
+  return listed(app_->add_option(name, value, help));
 }
 Option Command::option(const std::string& name, std::vector<std::string>& values, const std::string& help) {
-  return Option(app_->add_option(name, values, help));
+  return listed(app_->add_option(name, values, help));
 }
 Option Command::option(const std::string& name, unsigned& value, const std::string& help) {
-  return Option(app_->add_option(name, value, help));
+  return listed(app_->add_option(name, value, help));
 }
 Option Command::option(const std::string& name, std::optional<unsigned>& value, const std::string& help) {
-  return Option(app_->add_option(name, value, help));
+  return listed(app_->add_option(name, value, help));
 }
 Option Command::option(const std::string& name, std::optional<std::uint64_t>& value,
                        const std::string& help) {
-  return Option(app_->add_option(name, value, help));
+  return listed(app_->add_option(name, value, help));
 }
 Option Command::flag(const std::string& name, bool& value, const std::string& help) {
-  return Option(app_->add_flag(name, value, help));
+  return listed(app_->add_flag(name, value, help));
 }
 void Command::after_parsing(std::function<void()> act) {
   app_->parse_complete_callback(std::move(act));

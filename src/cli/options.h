@@ -11,8 +11,8 @@ class App;
 class Option;
 }  // namespace CLI
 
-/// The command line of a command. Only options.cpp, usage.cpp and tables.cpp include the parser itself
-/// (CLI11): it is the most expensive header of all.
+/// The command line of a command. Only files of this layer include the parser itself (CLI11): it is the most
+/// expensive header of all.
 namespace nlaunch::cli {
 
 /// One option or argument, for further settings. A handle: copies refer to the same option.
@@ -29,7 +29,8 @@ class Option {
   Option checked(const std::function<std::string(const std::string&)>& check);
   /// Called with each word; it can reject one with wrong_usage().
   Option each(const std::function<void(const std::string&)>& take);
-  /// The name of the value in help: "FILE".
+  /// The value in help: "FILE" (see value_of in cli/tables.h for the one without). Completion goes by it. Of
+  /// an argument that stands behind all options: "-- COMMAND".
   Option value_name(const std::string& name);
   /// Exactly this number of words.
   Option words(int exactly);
@@ -58,10 +59,12 @@ class Command {
   explicit Command(CLI::App* app) : app_(app) {}
 
   Command subcommand(const std::string& name, const std::string& help);
+  /// Two or three lines that a user can copy, "nlaunch run grpo.yaml", which help shows first.
+  Command examples(const std::vector<std::string>& lines);
+  /// The same command; options that are added to it are listed under this heading.
+  [[nodiscard]] Command section(const std::string& heading) const;
   /// A group of options, of which `least` to `most` must be given.
   Command group(const std::string& name, const std::string& help, std::size_t least, std::size_t most);
-  /// Internal: not shown in help.
-  Command hidden();
 
   /// `name`: "--site", "-q,--quiet", or "RUN" for an argument.
   Option option(const std::string& name, std::string& value, const std::string& help = "");
@@ -80,7 +83,10 @@ class Command {
   [[nodiscard]] CLI::App& parser() const { return *app_; }
 
  private:
+  Option listed(CLI::Option* option) const;
+
   CLI::App* app_;
+  std::string heading_;  ///< empty: the parser's own, "Options"
 };
 
 /// These end the parsing with a message. Use them in after_parsing, when_called or each().

@@ -42,8 +42,26 @@ bool has_enough_files(const report::Console& console) {
   return most >= kEnough;
 }
 
+/// The heading of the group in help; none: it is not shown.
+std::string heading_of(CommandGroup group) {
+  switch (group) {
+    case CommandGroup::run:
+      return "Run";
+    case CommandGroup::see:
+      return "See";
+    case CommandGroup::check:
+      return "Check";
+    case CommandGroup::convert:
+      return "Convert and share";
+    case CommandGroup::set_up:
+      return "Set up";
+    case CommandGroup::internal:
+      break;
+  }
+  return "";
+}
+
 void add_general_options(CLI::App& app, Context& context) {
-  set_usage(app);
   app.require_subcommand(1);
   app.fallthrough();
   app.set_help_all_flag("--help-all", "Print help for every command");
@@ -51,10 +69,28 @@ void add_general_options(CLI::App& app, Context& context) {
   app.add_option("--color", context.color, "Use colours: auto, always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}));
   app.add_flag("-q,--quiet", context.quiet, "Print only errors and results");
+  app.add_flag("--plain", context.plain, "Draw no progress line and no footer");
   app.add_flag("-v,--verbose", context.verbose, "Print more");
 }
 
 }  // namespace
+
+std::unique_ptr<CLI::App> command_line(Context& context, std::size_t width) {
+  auto app = std::make_unique<CLI::App>(
+      "Launch RL post-training: learners, engines and services from one plan, checked before they start",
+      "nlaunch");
+  set_usage(*app, width);
+  add_general_options(*app, context);
+  auto commands = Registered<CommandEntry>::all();
+  std::ranges::stable_sort(commands, {}, &CommandEntry::group);
+  for (const auto* command : commands) {
+    command->add(Command(app.get()), context);
+    app->get_subcommand(std::string(command->name))->group(heading_of(command->group));
+  }
+  Command(app.get()).examples(
+      {"nlaunch run configs/quickstart.yaml", "nlaunch top quickstart", "nlaunch diagnose quickstart"});
+  return app;
+}
 
 int run_program(int argc, const char* const* argv) {
   Context context;
@@ -62,15 +98,11 @@ int run_program(int argc, const char* const* argv) {
   const auto* const end = argv + argc;
   const auto* const dashes = std::find(argv, end, std::string_view("--"));
   if (dashes != end) context.behind_dashes = static_cast<std::size_t>(end - dashes) - 1;
-  CLI::App app(
-      "Launch RL post-training: learners, engines and services from one plan, checked before they start.",
-      "nlaunch");
-  add_general_options(app, context);
-  for (const auto* command : Registered<CommandEntry>::all()) command->add(Command(&app), context);
+  const auto app = command_line(context, help_width());
   try {
-    app.parse(argc, argv);
+    app->parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? exit_code::ok : exit_code::usage;
+    return app->exit(error) == 0 ? exit_code::ok : exit_code::usage;
   }
   context.console = terminal_console(context);
   if (!has_enough_files(context.console)) return exit_code::bad_input;

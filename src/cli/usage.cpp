@@ -12,36 +12,117 @@
 namespace nlaunch::cli {
 namespace {
 
+constexpr std::size_t kIndent = 2;
+constexpr std::size_t kGap = 2;
+
+std::size_t columns_of(std::string_view text) {
+  return text::characters(text).size();
+}
+
+/// `text` after `first`, in lines of at most `width` columns that are broken between words. The text of each
+/// line begins at the column `indent`, which is behind `first`.
+std::string hanging(std::string first, std::string_view text, std::size_t indent, std::size_t width) {
+  std::string out;
+  auto line = std::move(first);
+  line.resize(line.size() + indent - columns_of(line), ' ');
+  std::string_view gap;
+  for (const auto& word : text::split(text, ' ')) {
+    if (!gap.empty() && columns_of(line) + gap.size() + columns_of(word) > width) {
+      out += line + "\n";
+      line.assign(indent, ' ');
+      gap = "";
+    }
+    line += std::string(gap) + word;
+    gap = " ";
+  }
+  return out + line + "\n";
+}
+
+/// A heading, and rows of a name and its text.
+struct Block {
+  std::string heading;
+  std::vector<std::pair<std::string, std::string>> rows;
+};
+
+/// The blocks, each after an empty line. All texts begin at the same column; that of a long name is below it.
+std::string listed(const std::vector<Block>& blocks, std::size_t width) {
+  constexpr std::size_t kMostIndent = 24;
+  std::size_t indent = 0;
+  for (const auto& block : blocks) {
+    for (const auto& [name, text] : block.rows) {
+      const auto wanted = kIndent + columns_of(name) + kGap;
+      if (wanted <= kMostIndent) indent = std::max(indent, wanted);
+    }
+  }
+  std::string out;
+  for (const auto& block : blocks) {
+    if (!block.rows.empty()) out += "\n" + block.heading + ":\n";
+    for (const auto& [name, text] : block.rows) {
+      auto first = std::string(kIndent, ' ') + name;
+      if (columns_of(first) + kGap > indent) out += std::exchange(first, "") + "\n";
+      out += hanging(std::move(first), text, indent, width);
+    }
+  }
+  return out;
+}
+
+std::string example_lines(const CLI::App& app) {
+  std::string out;
+  for (const auto& line : examples_of(app)) out += std::string(kIndent, ' ') + line + "\n";
+  return out.empty() ? out : "Examples:\n" + out;
+}
+
+Block arguments(const CLI::App& app) {
+  Block block{"Arguments", {}};
+  for (const auto* argument : positionals_of(app))
+    block.rows.emplace_back(argument->get_name(true), argument->get_description());
+  return block;
+}
+
+std::vector<Block> commands(const CLI::App& app) {
+  std::vector<Block> blocks;
+  for (const auto& section : command_sections_of(app)) {
+    auto& block = blocks.emplace_back(Block{section.heading, {}});
+    for (const auto* command : section.commands)
+      block.rows.emplace_back(command->get_name(), command->get_description());
+  }
+  return blocks;
+}
+
+std::vector<Block> options(const CLI::App& app) {
+  std::vector<Block> blocks;
+  for (const auto& section : sections_of(app)) {
+    auto& block = blocks.emplace_back(Block{section.heading, {}});
+    for (const auto* option : section.options) {
+      const auto value = value_of(*option);
+      block.rows.emplace_back(text::join(names_of(*option), ", ") + (value.empty() ? "" : " " + value),
+                              option->get_description());
+    }
+  }
+  return blocks;
+}
+
 class Help : public CLI::Formatter {
  public:
-  std::string make_usage(const CLI::App* app, std::string name) const override {
-    auto out = "Usage: " + name;
-    std::string rest;
-    for (const auto* option : positionals_of(*app)) {
-      const bool many = option->get_items_expected_max() > 1;
-      (many ? rest : out) += fmt::format("{} {}", many ? " --" : "", make_positional(*app, *option));
-    }
-    if (app->get_require_subcommand_min() > 0) out += " COMMAND";
-    return out + " [OPTIONS]" + rest + "\n";
-  }
+  explicit Help(std::size_t width) : width_(width) {}
 
-  /// For --help-all: includes the subcommands of a command.
-  std::string make_expanded(const CLI::App* app) const override {
-    auto out = CLI::Formatter::make_expanded(app);
-    for (const auto& name : commands_of(*app)) {
-      out += fmt::format("{} {}", app->get_name(), make_expanded(app->get_subcommand(name)));
-    }
+  /// AppFormatMode::All, for --help-all: followed by the help of each command.
+  std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override {
+    const auto examples = example_lines(*app);
+    const auto usage = hanging("Usage:", usage_of(*app, name), sizeof("Usage:"), width_) + "\n" +
+                       hanging("", app->get_description() + ".", 0, width_);
+    auto out = app->get_parent() == nullptr ? examples + "\n" + usage : usage + "\n" + examples;
+    auto blocks = options(*app);
+    blocks.insert(blocks.begin(), arguments(*app));
+    out += listed(commands(*app), width_) + listed(blocks, width_);
+    if (mode != CLI::AppFormatMode::All) return out;
+    for (const auto& command : commands_of(*app))
+      out += "\n" + make_help(app->get_subcommand(command), name + " " + command, mode);
     return out;
   }
 
  private:
-  /// An argument in an option group is required if the group is.
-  static std::string make_positional(const CLI::App& app, const CLI::Option& option) {
-    const auto name = option.get_name(true);
-    const auto groups = app.get_subcommands(
-        [](const CLI::App* sub) { return sub->get_name().empty() && sub->get_require_option_min() > 0; });
-    return option.get_required() || !groups.empty() ? name : "[" + name + "]";
-  }
+  std::size_t width_;
 };
 
 /// What other tools call a command.
@@ -86,7 +167,8 @@ std::string about_word(const CLI::App& app, const CLI::App* command, const std::
                        text::join(commands, ", "));
   }
   const auto option = word.substr(0, word.find('='));
-  if (option == "--dry-run" && called == "run") return name + ": to see what would run, use 'nlaunch plan'\n";
+  if (option == "--dry-run" && (command == nullptr || called == "run"))
+    return name + ": to see what would run, use 'nlaunch plan'\n";
   auto known = command == nullptr ? std::vector<std::string>() : options_of(*command);
   if (std::ranges::find(known, option) != known.end()) {
     return fmt::format("{0}: put '{1}' after the command: {0} {1} ...\n", name, option);
@@ -129,8 +211,8 @@ std::string failure_text(const CLI::App* app, const CLI::Error& error) {
 
 }  // namespace
 
-void set_usage(CLI::App& app) {
-  app.formatter(std::make_shared<Help>());
+void set_usage(CLI::App& app, std::size_t width) {
+  app.formatter(std::make_shared<Help>(width));
   app.failure_message(failure_text);
 }
 
@@ -139,12 +221,13 @@ namespace {
 void add_help(Command program, Context& context) {
   auto& app = program.parser();
   auto name = std::make_shared<std::string>();
-  auto* command = app.add_subcommand("help", "Show help for nlaunch or for one command");
-  command->add_option("COMMAND", *name, "Command to show help for");
-  command->callback([name, &app, &context] {
+  auto command = program.subcommand("help", "Show help for nlaunch or for one command")
+                     .examples({"nlaunch help", "nlaunch help run"});
+  command.option("COMMAND", *name, "Command to show help for");
+  command.when_called([name, &app, &context] {
     const auto commands = commands_of(app);
     if (!name->empty() && std::ranges::find(commands, *name) == commands.end()) {
-      throw CLI::ValidationError(fmt::format("unknown command '{}'{}", *name, did_you_mean(*name, commands)));
+      wrong_usage(fmt::format("unknown command '{}'{}", *name, did_you_mean(*name, commands)));
     }
     context.run = [name, &app, &context] {
       // CLI11's own help of an app is that of the command that was called, which is this one.
@@ -156,7 +239,7 @@ void add_help(Command program, Context& context) {
   });
 }
 
-const Registered<CommandEntry> help_entry{{"help", 210, add_help}};
+const Registered<CommandEntry> help_entry{{"help", 210, add_help, CommandGroup::set_up}};
 
 }  // namespace
 }  // namespace nlaunch::cli

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Completion in a real bash and a real zsh, by the scripts that the program writes of its own tables."""
+import json
 import os
 import pty
 import re
@@ -26,7 +27,7 @@ class Bash(CliTest):
         return done.stdout.splitlines()
 
     def test_commands_are_those_of_the_help(self):
-        listed = re.findall(r"^  ([a-z]+)  ", self.nlaunch("help").stdout.split("Subcommands:")[-1], re.M)
+        listed = re.findall(r"^  ([a-z]+)  ", self.nlaunch("help").stdout, re.M)
         self.assertIn("preflight", listed)
         self.assertEqual(self.complete(""), listed)
         self.assertEqual(self.complete("pl"), ["plan"])
@@ -42,11 +43,76 @@ class Bash(CliTest):
         self.assertIn("--color", self.complete("--"))
         self.assertNotIn("--role", self.complete("plan", "--"))
 
+    def test_options_that_help_does_not_show_are_not_offered(self):
+        self.assertIn("--detach", self.complete("run", "--"))
+        self.assertNotIn("--run-dir", self.complete("run", "--"))
+
     def test_names_of_sites_and_overlays(self):
         self.assertEqual(self.complete("plan", "--site", "isam"), ["isambard"])
         self.assertEqual(self.complete("sites", "efa"), ["efa"])
         self.assertEqual(self.complete("plan", "--site", "pcie-box", "--with", "no-"), ["no-ll128", "no-p2p"])
         self.assertEqual(self.complete("plan", "--with", "no-"), ["no-ll128"])
+        self.experiment("overlays: {no-graphs: {set: {cpu_slots: true}}}\n")
+        self.assertEqual(self.complete("plan", f"{self.folder}/grpo.yaml", "--with", "no-"), ["no-ll128", "no-graphs"])
+
+    def experiment(self, text=""):
+        (self.folder / "grpo.yaml").write_text(
+            "version: 1\nname: grpo\nvars: {rate: 1}\npools: {train: {nodes: 1}, rollout: {nodes: 1}}\n"
+            "roles:\n  learner: {kind: learner, count: 2, pool: train, command: [x]}\n"
+            "  engine: {kind: engine, count: 1, pool: rollout, command: [y]}\n" + text)
+        return self.folder / "grpo.yaml"
+
+    def recorded_run(self, *processes):
+        """A run whose events name these processes."""
+        run = self.folder / "runs/grpo/20260101-000000-1"
+        run.mkdir(parents=True)
+        (run / "plan.json").write_text("{}")
+        events = [{"event": "run", "time": "2026-01-01T00:00:00Z", "pid": 1, "host": "elsewhere"},
+                  *({"event": "process-started", "process": name, "pid": 2, "host": "elsewhere"} for name in processes)]
+        (run / "events.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
+        return self.folder / "runs"
+
+    def test_roles_of_the_experiment(self):
+        path = self.experiment()
+        self.assertEqual(self.complete("env", path, "--role", ""), ["learner", "engine"])
+        self.assertEqual(self.complete("env", "--json", path, "--role", "=", "en"), ["engine"])
+        self.assertEqual(self.complete("env", "--role", ""), [])
+        self.assertEqual(self.complete("env", self.folder / "none.yaml", "--role", ""), [])
+        path.write_text(path.read_text() + "no_such_key: 1\n")  # what can be read is enough
+        self.assertEqual(self.complete("env", path, "--role", "l"), ["learner"])
+
+    def test_keys_that_set_accepts(self):
+        path = self.experiment()
+        self.assertEqual(self.complete("plan", path, "--set", "roles.learner.gpu"), ["roles.learner.gpus=", "roles.learner.gpu_memory="])
+        self.assertEqual(self.complete("run", "--site", "=", "local", path, "--set", "pools.ro"), [
+            "pools.rollout.nodes=", "pools.rollout.elastic.min=", "pools.rollout.elastic.max=", "pools.rollout.gpus=", "pools.rollout.cpus=",
+            "pools.rollout.gpu=", "pools.rollout.interface="])
+        self.assertEqual(self.complete("update", "grpo", path, "--set", "vars."), ["vars.rate="])
+        self.assertEqual(self.complete("plan", "--set", "preflight."), ["preflight.level=", "preflight.strict="])
+        self.assertEqual(self.complete("plan", "--set", "roles."), [])
+        self.assertEqual(self.complete("plan", "--set", "site.scheduler.k"), ["site.scheduler.kind="])
+        # A value of a setting is no argument: the experiment is still the first one.
+        self.assertEqual(self.complete("plan", "--set", "vars.rate", "=", "2", path, "--set", "vars."), ["vars.rate="])
+
+    def test_every_key_that_is_offered_can_be_set(self):
+        path = self.experiment()
+        offered = self.complete("plan", path, "--set", "")
+        self.assertGreater(len(offered), 200)
+        last = [key for key in offered if not any(other.startswith(key[:-1] + ".") for other in offered)]
+        for begin in range(0, len(last), 30):  # all of them are more errors than are shown
+            keys = last[begin:begin + 30] + ["no.such.key="]
+            result = self.nlaunch("plan", path, "--site", "local", *(word for key in keys for word in ("--set", key + "[]")))
+            self.assertEqual(re.findall(r"unknown key '(.*?)'", result.stderr), ["no"], result.stderr)
+
+    def test_roles_and_processes_of_a_run(self):
+        runs = self.recorded_run("learner.0", "learner.1", "engine.0.0", "engine.0.1")
+        for command in ("logs", "restart"):
+            self.assertEqual(self.complete(command, "--runs-dir", runs, "grpo", "e"), ["engine", "engine.0", "engine.0.0", "engine.0.1"])
+        self.assertEqual(self.complete("logs", "grpo", "--runs-dir", runs, "--role", "learner."), ["learner.0", "learner.1"])
+        self.assertEqual(self.complete("exec", "--runs-dir", "=", runs, "grpo", "l"), ["learner.0", "learner.1"])
+        self.assertEqual(self.complete("scale", "--runs-dir", runs, "grpo", ""), ["engine=", "learner="])
+        self.assertEqual(self.complete("logs", "--runs-dir", runs, "none", ""), [])
+        self.assertEqual(self.complete("logs", "--role", ""), [])
 
     def test_names_and_ids_of_runs(self):
         runs = self.folder / "elsewhere"
@@ -78,6 +144,15 @@ class Bash(CliTest):
             (runs / name / "20260101-000000-1/plan.json").write_text("{}")
         self.assertIn("a b", self.nlaunch("completion", "runs", runs).stdout.splitlines())
         self.assertEqual(set(self.complete("ps", "--runs-dir", runs, "")) - set(os.listdir(SOURCE)), {"20260101-000000-1"})
+        for name in (f"$(touch {made})", "a b", "`id`"):
+            self.experiment(f"overlays: {{{json.dumps(name)}: {{}}}}\n")
+            path = self.folder / "grpo.yaml"
+            path.write_text(path.read_text().replace("engine:", json.dumps(name) + ":").replace("rate:", json.dumps(name) + ":"))
+            self.assertEqual(self.complete("env", path, "--role", ""), ["learner"])
+            self.assertEqual([key for key in self.complete("plan", path, "--set", "vars.")], [])
+            self.assertEqual(self.complete("plan", path, "--with", ""), self.complete("plan", "--with", ""))
+        self.recorded_run("learner.0", f"$(touch {made}).0", "a b.1", "`id`.0")
+        self.assertEqual(self.complete("logs", "--runs-dir", runs, "grpo", ""), ["learner", "learner.0"])
         (self.folder / "a file.yaml").touch()
         self.assertEqual(self.offered("plan", f"{self.folder}/a f"), [f"{self.folder}/a file.yaml"])
         self.assertFalse(made.exists())
