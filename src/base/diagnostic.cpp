@@ -9,8 +9,13 @@
 namespace nlaunch {
 namespace {
 
-constexpr std::size_t kShownLine =
-    160;  // of a longer source line, only the part around the location is shown
+/// Characters of a source line that fit between "  12 | " with "…" and a "…" at the end.
+std::size_t shown_of_line(std::size_t width) {
+  constexpr std::size_t kMost = 160;
+  constexpr std::size_t kLeast = 20;
+  constexpr std::size_t kBeside = 9;
+  return width == 0 ? kMost : std::clamp(width, kLeast + kBeside, kMost + kBeside) - kBeside;
+}
 
 std::string paint(Color color, std::string_view code, std::string_view text) {
   if (color == Color::never) return std::string(text);
@@ -18,15 +23,16 @@ std::string paint(Color color, std::string_view code, std::string_view text) {
 }
 
 /// The source line with its caret line, or nothing if the line is not known.
-std::string excerpt(const SourceSpan& span, Color color) {
+std::string excerpt(const SourceSpan& span, Color color, std::size_t width) {
+  const auto most = shown_of_line(width);
   constexpr std::size_t kLongestCharacter = 4;  // bytes
   auto line = span.source_line();
-  line.resize(std::min(line.size(), (span.column + kShownLine) * kLongestCharacter));
+  line.resize(std::min(line.size(), (span.column + most) * kLongestCharacter));
   if (text::trim(line).empty()) return {};
   const auto characters = text::characters(line);
   const std::size_t at = std::min<std::size_t>(span.column - 1, characters.size());
-  const std::size_t first = at > kShownLine / 2 ? at - kShownLine / 2 : 0;
-  const std::size_t last = std::min(characters.size(), first + kShownLine);
+  const std::size_t first = at > most / 2 ? at - most / 2 : 0;
+  const std::size_t last = std::min(characters.size(), first + most);
 
   std::string shown = first > 0 ? "…" : "";
   std::string caret = first > 0 ? " " : "";
@@ -72,14 +78,14 @@ bool Diagnostics::has_errors() const {
   return std::ranges::any_of(items_, [](const Diagnostic& d) { return d.severity == Severity::error; });
 }
 
-std::string render(const Diagnostic& diagnostic, Color color) {
+std::string render(const Diagnostic& diagnostic, Color color, std::size_t width) {
   const auto label = fmt::format("{}:", name_of(diagnostic.severity));
   const auto where = diagnostic.span.where();
   std::string out =
       fmt::format("{}{} {} [{}]\n", where.empty() ? "" : paint(color, "1", text::printable(where)) + ": ",
                   paint(color, colour_of(diagnostic.severity), label), text::printable(diagnostic.message),
                   diagnostic.id);
-  out += excerpt(diagnostic.span, color);
+  out += excerpt(diagnostic.span, color, width);
   for (const auto& note : diagnostic.notes) {
     const auto place = note.span.where();
     out += fmt::format("note: {}{}\n", place.empty() ? "" : text::printable(place) + ": ",
@@ -91,12 +97,12 @@ std::string render(const Diagnostic& diagnostic, Color color) {
   return out;
 }
 
-std::string render(const Diagnostics& diagnostics, Color color) {
+std::string render(const Diagnostics& diagnostics, Color color, std::size_t width) {
   std::string out;
   std::size_t errors = 0;
   std::set<std::string> said;  // a mistake in a part that several roles share is found once per role
   for (const auto& item : diagnostics.items()) {
-    const auto [text, is_new] = said.insert(render(item, color));
+    const auto [text, is_new] = said.insert(render(item, color, width));
     if (!is_new) continue;
     if (!out.empty()) out += "\n";
     out += *text;

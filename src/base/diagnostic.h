@@ -74,9 +74,11 @@ enum class Color { never, always };
 ///   note: ...
 ///   hint: ...
 /// Bytes that could act on a terminal are shown escaped.
-std::string render(const Diagnostic& diagnostic, Color color = Color::never);
+/// Of a longer source line, only the part around the location is shown: `width` characters, or 160 if it is
+/// 0, the line number included.
+std::string render(const Diagnostic& diagnostic, Color color = Color::never, std::size_t width = 0);
 
 /// All diagnostics, without duplicates, followed by a count if there is more than one error.
-std::string render(const Diagnostics& diagnostics, Color color = Color::never);
+std::string render(const Diagnostics& diagnostics, Color color = Color::never, std::size_t width = 0);
 
 }  // namespace nlaunch

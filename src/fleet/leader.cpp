@@ -16,6 +16,7 @@
 #include "launch/run_dir/provenance.h"
 #include "plan/tolerance.h"
 #include "session/interrupts.h"
+#include "session/status_lines.h"
 #include "supervise/run_attempt.h"
 #include "sys/command.h"
 #include "sys/files.h"
@@ -100,7 +101,7 @@ void Leader::wait_for_agents_to_exit() {
 
 void Leader::begin(const launch::RunPaths& paths) {
   paths_ = paths;
-  if (!caller_.console.quiet) terminal_ = std::make_unique<supervise::Terminal>(STDOUT_FILENO);
+  if (!caller_.console.quiet) terminal_ = std::make_unique<supervise::RunTerminal>();
 }
 
 std::optional<session::AttemptHost::Refused> Leader::bind(const launch::RunPaths& paths) {
@@ -228,7 +229,8 @@ supervise::Outcome Leader::supervise(unsigned attempt, supervise::EventLog& even
               .hosts = hosts(),
               .events = events,
               .guardian = guardian_,
-              .terminal = terminal_.get(),
+              .messages = terminal_ ? &terminal_->messages() : nullptr,
+              .output = terminal_ ? &terminal_->output() : nullptr,
               .judge = session::judge_of(plan_),
               .address_of = [this](const plan::Process& process) { return address_of(process); },
               .distribute =
@@ -253,7 +255,10 @@ supervise::Outcome Leader::supervise(unsigned attempt, supervise::EventLog& even
   for (std::uint32_t node = 0; node < agents_.size(); ++node) {
     if (!agents_[node].lost.empty()) loop_.post([this, node] { backend_->lose(node, agents_[node].lost); });
   }
+  std::optional<session::StatusLines> status;
+  if (terminal_) status.emplace(paths_.folder, *terminal_, caller_.console);
   auto outcome = supervisor.run(backend);
+  status.reset();
   backend_ = nullptr;
   if (preparing_) loop_.cancel(preparing_->timer);
   preparing_.reset();  // nobody waits for it any more
@@ -269,7 +274,7 @@ void Leader::admit(AdmissionServer::AdmittedAgent arrived) {
   if (arrived.output) {
     arrived.output->set({.line =
                              [this](std::string_view text) {
-                               if (terminal_) terminal_->write(std::string(text) + "\n", 1);
+                               if (terminal_) terminal_->output().write(std::string(text) + "\n", 1);
                              },
                          .closed = {}});
     agent.output = std::move(arrived.output);

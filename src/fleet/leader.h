@@ -171,7 +171,7 @@ class Leader : public session::AttemptHost {
   launch::RunPaths paths_;
   std::string token_;
   sys::Loop loop_;
-  std::unique_ptr<supervise::Terminal> terminal_;
+  std::unique_ptr<supervise::RunTerminal> terminal_;
   std::unique_ptr<AdmissionServer> admission_;
   std::vector<std::string> rejected_;
   std::string misfit_;  ///< why an agent of this run can never take part

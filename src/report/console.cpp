@@ -35,13 +35,13 @@ std::string harmless(std::string_view text, bool colours) {
 }  // namespace
 
 void Console::result(std::string_view text) const {
-  if (result_) result_(harmless(text, result_paint.on()));
+  if (result_) result_(wrapped_text(harmless(text, result_paint.on()), result_paint.width()));
 }
 void Console::document(std::string_view bytes) const {
   if (result_) result_(bytes);
 }
 void Console::say(std::string_view text) const {
-  if (message_) message_(harmless(text, paint.on()));
+  if (message_ && *message_) (*message_)(wrapped_text(harmless(text, paint.on()), paint.width()));
 }
 void Console::note(std::string_view sentence) const {
   if (!quiet) say(fmt::format("{} {}\n", paint.dim("note:"), sentence));
@@ -50,8 +50,12 @@ void Console::warn(std::string_view sentence) const {
   if (!quiet) say(fmt::format("{} {}\n", paint.yellow("warning:"), sentence));
 }
 int Console::error(const Diagnostics& diagnostics) const {
-  say(render(diagnostics, paint.on() ? Color::always : Color::never));
+  say(render(diagnostics, paint.on() ? Color::always : Color::never, paint.width()));
   return exit_code::bad_input;
+}
+
+Console::Diversion Console::divert(Write write) const {
+  return {message_, std::move(write)};
 }
 
 }  // namespace nlaunch::report

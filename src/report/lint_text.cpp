@@ -12,7 +12,7 @@ namespace {
 
 std::string one_text(const lint::Finding& finding, const Paint& paint) {
   const Diagnostic shown{finding.severity, std::string(finding.rule), finding.what, finding.span, {}, {}};
-  auto out = render(shown, paint.on() ? Color::always : Color::never);
+  auto out = render(shown, paint.on() ? Color::always : Color::never, paint.width());
   const auto line = [&](std::string_view label, const std::string& text) {
     if (!text.empty()) out += fmt::format("{} {}\n", paint.dim(label), text::printable(text));
   };

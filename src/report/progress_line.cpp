@@ -33,31 +33,32 @@ std::string cut(const std::string& line, std::size_t width) {
 
 }  // namespace
 
-ProgressLine::ProgressLine(const Console& console) {
-  if (console.quiet || ::isatty(STDERR_FILENO) != 1 || !console.paint.on()) return;
-  terminal_ = std::make_unique<supervise::Terminal>(STDERR_FILENO);
+ProgressLine::ProgressLine(const Console& console) : console_(console) {
+  if (console.quiet) return;
+  if (::isatty(STDERR_FILENO) == 1 && console.paint.on() && !console.plain)
+    terminal_ = std::make_unique<supervise::Terminal>(STDERR_FILENO);
   // Signals are for the main thread.
   sigset_t all;
   sigset_t before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  ticker_ = std::thread([this] { tick(); });
+  ticker_ = std::thread([this] { terminal_ ? tick() : tell_now_and_then(); });
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 ProgressLine::~ProgressLine() {
-  if (!terminal_) return;
+  if (!ticker_.joinable()) return;
   {
     const std::lock_guard lock(mutex_);
     done_ = true;
   }
   changed_.notify_all();
   ticker_.join();
-  terminal_->write(kEmptyLine, 0);
+  if (terminal_) terminal_->write(kEmptyLine, 0);
 }
 
 std::function<void(const std::string&)> ProgressLine::teller() {
-  if (!terminal_) return {};
+  if (!ticker_.joinable()) return {};
   return [this](const std::string& words) {
     {
       const std::lock_guard lock(mutex_);
@@ -80,10 +81,19 @@ void ProgressLine::tick() {
   }
 }
 
+void ProgressLine::tell_now_and_then() {
+  std::unique_lock lock(mutex_);
+  while (!changed_.wait_for(lock, 30s, [&] { return done_; }))
+    if (!words_.empty()) console_.say(fmt::format("nlaunch: after {} s: {}\n", seconds(), words_));
+}
+
+long long ProgressLine::seconds() const {
+  using Seconds = std::chrono::seconds;
+  return std::chrono::duration_cast<Seconds>(std::chrono::steady_clock::now() - begin_).count();
+}
+
 void ProgressLine::draw() {
-  const auto seconds =
-      std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - begin_);
-  const auto line = fmt::format("{:>4} s  {}", seconds.count(), text::printable(words_));
+  const auto line = fmt::format("{:>4} s  {}", seconds(), text::printable(words_));
   terminal_->write(std::string(kEmptyLine) + cut(line, columns()), 0);
 }
 

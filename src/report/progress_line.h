@@ -13,8 +13,8 @@
 namespace nlaunch::report {
 
 /// The current activity and its duration, on the last line of a terminal: "  12 s  learner world: 3 of 4
-/// sizes". Shows nothing if standard error is not a terminal, under --quiet, or without colours (NO_COLOR,
-/// TERM=dumb). A terminal that blocks does not block nlaunch.
+/// sizes". If standard error is not a terminal, under --plain and without colours (NO_COLOR, TERM=dumb), the
+/// same as a message every 30 s. Shows nothing under --quiet. A terminal that blocks does not block nlaunch.
 class ProgressLine {
  public:
   explicit ProgressLine(const Console& console);
@@ -28,9 +28,12 @@ class ProgressLine {
 
  private:
   void tick();
+  void tell_now_and_then();
   void draw();
+  [[nodiscard]] long long seconds() const;
 
-  std::unique_ptr<supervise::Terminal> terminal_;
+  const Console console_;
+  std::unique_ptr<supervise::Terminal> terminal_;  ///< null: lines are not drawn again
   const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -30,17 +30,31 @@ class Table {
   explicit Table(std::vector<std::string> head) : head_(std::move(head)) {}
   void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
   [[nodiscard]] bool empty() const { return rows_.empty(); }
-  /// Lines that end in a newline; a column without any text is omitted. Where the table is wider than the
-  /// terminal, its widest columns are wrapped between words, and paths are shortened in the middle.
+  /// Columns that are left out, the first one first, where the table is wider than the terminal.
+  void leave_out(std::vector<std::size_t> columns) { optional_ = std::move(columns); }
+  /// The last column is shortened to one line, not wrapped.
+  void shorten_last() { shortens_last_ = true; }
+  /// Lines that end in a newline; a column without any text is omitted. Where the table is still wider than
+  /// the terminal, its widest columns are wrapped between words, and paths are shortened in the middle.
   [[nodiscard]] std::string str(const Paint& paint) const;
 
  private:
+  [[nodiscard]] std::vector<std::size_t> widths(std::size_t room) const;
+  [[nodiscard]] std::string lines_of(const std::vector<std::string>& cells,
+                                     const std::vector<std::size_t>& widths) const;
+
+  std::vector<std::size_t> optional_;
+  bool shortens_last_ = false;
   std::vector<std::string> head_;
   std::vector<std::vector<std::string>> rows_;
 };
 
 /// A text in at most `width` characters, with … for what is left out: at the end, or in the middle of a path.
 std::string fitted(const std::string& text, std::size_t width);
+
+/// Lines of a text that are wider than `width` are broken between words, and go on below their first word,
+/// two characters further to the right. Words are not cut. 0: any width.
+std::string wrapped_text(std::string_view text, std::size_t width);
 
 /// Width on a terminal: the number of characters, without colour sequences.
 std::size_t display_width(std::string_view text);

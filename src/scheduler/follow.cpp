@@ -4,6 +4,7 @@
 #include <unistd.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <optional>
@@ -17,6 +18,7 @@
 #include "plan/json.h"
 #include "report/plan_text.h"
 #include "session/interrupts.h"
+#include "session/status_lines.h"
 #include "supervise/events.h"
 #include "sys/files.h"
 
@@ -42,21 +44,57 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, error);
 }
 
-/// Prints what is appended to a file.
+/// Reads what is appended to a file.
 class Tail {
  public:
-  void print_new(const fs::path& path, const report::Console& console) {
+  using Print = std::function<void(std::string_view bytes)>;
+
+  void print_new(const fs::path& path, const Print& print) {
     if (!fd_ && !path.empty()) fd_ = sys::UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     std::array<char, 65536> block;
     for (;;) {
       const auto got = fd_ ? ::read(fd_.get(), block.data(), block.size()) : 0;
       if (got <= 0) return;
-      console.document({block.data(), static_cast<std::size_t>(got)});
+      print({block.data(), static_cast<std::size_t>(got)});
     }
   }
 
  private:
   sys::UniqueFd fd_;
+};
+
+/// The log of a job: byte for byte, or in whole lines above a footer that shows what the run is doing.
+class Shown {
+ public:
+  Shown(const fs::path& run, const report::Console& console) : console_(console) {
+    if (!console.footer) return;
+    terminal_.emplace();
+    status_.emplace(run, *terminal_, console);
+  }
+  ~Shown() { print_lines(half_); }
+  Shown(const Shown&) = delete;
+  Shown& operator=(const Shown&) = delete;
+
+  void print(std::string_view bytes) {
+    if (!terminal_) return console_.document(bytes);
+    half_ += bytes;
+    const auto end = half_.rfind('\n') + 1;
+    print_lines(std::string_view(half_).substr(0, end));
+    half_.erase(0, end);
+  }
+
+ private:
+  void print_lines(std::string_view lines) {
+    constexpr Duration kForTheTerminal = 5s;  // of a paused one, a reader loses no line without a notice
+    if (!terminal_ || lines.empty()) return;
+    terminal_->output().write(lines, static_cast<std::size_t>(std::ranges::count(lines, '\n')));
+    terminal_->output().flush(kForTheTerminal);
+  }
+
+  const report::Console& console_;
+  std::optional<supervise::RunTerminal> terminal_;
+  std::optional<session::StatusLines> status_;
+  std::string half_;
 };
 
 class Follower {
@@ -72,16 +110,25 @@ class Follower {
 
   int follow() {
     const Interrupts interrupts;
-    for (;;) {
-      if (Interrupts::received() != 0) return detach();
-      if (Clock::now() >= next_) ask();
-      log_.print_new(state_ ? state_->log : "", caller_.console);
-      if (gone_ && (is_there(run_ / "summary.json") || Clock::now() > *gone_ + kForTheSummary)) return end();
-      std::this_thread::sleep_for(kGlance);
-    }
+    return watch() ? end() : detach();
   }
 
  private:
+  /// Until the job is over; false: a person wants to detach before.
+  bool watch() {
+    Shown shown(run_, caller_.console);
+    const auto print = [&](std::string_view bytes) { shown.print(bytes); };
+    for (;;) {
+      if (Interrupts::received() != 0) return false;
+      if (Clock::now() >= next_) ask();
+      log_.print_new(state_ ? state_->log : "", print);
+      if (gone_ && (is_there(run_ / "summary.json") || Clock::now() > *gone_ + kForTheSummary)) break;
+      std::this_thread::sleep_for(kGlance);
+    }
+    log_.print_new(state_ ? state_->log : "", print);
+    return true;
+  }
+
   void ask() {
     next_ = Clock::now() + kAskAgain;
     auto asked = scheduler_.state(job_id_, caller_.environment);
@@ -123,7 +170,6 @@ class Follower {
   }
 
   int end() {
-    log_.print_new(state_ ? state_->log : "", caller_.console);
     const auto text = sys::read_regular_file(run_ / "summary.json", 256U << 20U, sys::Links::refused);
     const auto summary = text ? parse_json(*text) : nlohmann::json();
     if (summary.is_object()) return summary.value("exit_code", exit_code::internal);

@@ -3,6 +3,7 @@
 #include "launch/run_dir/provenance.h"
 #include "session/interrupts.h"
 #include "session/run_evidence.h"
+#include "session/status_lines.h"
 #include "supervise/run_attempt.h"
 #include "sys/command.h"
 
@@ -59,6 +60,12 @@ preflight::Measured LocalHost::measure(std::vector<preflight::GroupTrial> trials
 supervise::Outcome LocalHost::supervise(unsigned attempt, supervise::EventLog& events) {
   const auto color = caller_.console.result_paint.on() ? Color::always : Color::never;
   const auto here = launch::one_machine(worker_.node().host).front().address;
+  std::optional<supervise::RunTerminal> terminal;
+  std::optional<StatusLines> status;
+  if (!caller_.console.quiet) {
+    terminal.emplace();
+    status.emplace(paths_.folder, *terminal, caller_.console);
+  }
   return supervise::run_attempt(
       {.plan = worker_.plan(),
        .node = worker_.node(),
@@ -66,7 +73,8 @@ supervise::Outcome LocalHost::supervise(unsigned attempt, supervise::EventLog& e
        .number = attempt,
        .events = events,
        .guardian = guardian_,
-       .terminal = {1, caller_.console.quiet, color},
+       .terminal = terminal ? &*terminal : nullptr,
+       .color = color,
        .hooks = worker_.begin_audit(),
        .judge = judge_of(worker_.plan()),
        .address_of =

@@ -13,12 +13,6 @@
 
 namespace nlaunch::supervise {
 
-struct TerminalOptions {
-  int fd = 1;
-  bool quiet = false;  ///< writes nothing there
-  Color color = Color::never;
-};
-
 struct Attempt {
   const plan::Plan& plan;
   const plan::BoundNode& node;
@@ -26,7 +20,8 @@ struct Attempt {
   unsigned number = 0;
   EventLog& events;
   const GuardianLink& guardian;
-  TerminalOptions terminal;
+  RunTerminal* terminal = nullptr;  ///< null: writes nothing
+  Color color = Color::never;       ///< of the names before lines of output
   Hooks hooks;
   Judge judge{};                   ///< of evidence; see Investigation
   Roster::AddressOf address_of{};  ///< see Supervisor

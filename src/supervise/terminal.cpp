@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <climits>
@@ -48,6 +49,20 @@ std::size_t next_piece(std::string_view text) {
   return end == std::string_view::npos ? kWhole : end + 1;
 }
 
+/// Removes rows from the screen, on the last of which the cursor is (ECMA-48, 8.3.22 CUU and 8.3.39 ED).
+std::string erasure(std::string_view rows) {
+  if (rows.empty()) return "";
+  const auto above = std::ranges::count(rows, '\n');
+  return "\r" + (above > 0 ? fmt::format("\x1b[{}A", above) : "") + "\x1b[J";
+}
+
+bool same_file(int a, int b) {
+  struct stat one {};
+  struct stat other {};
+  return ::fstat(a, &one) == 0 && ::fstat(b, &other) == 0 && one.st_dev == other.st_dev &&
+         one.st_ino == other.st_ino;
+}
+
 }  // namespace
 
 /// Shared with the thread, which can outlive the Terminal if a write never returns.
@@ -57,7 +72,10 @@ struct Terminal::Queue {
   std::mutex mutex;
   std::condition_variable changed;
   std::string pending;
-  std::size_t being_written = 0;  ///< bytes
+  std::size_t being_written = 0;  ///< bytes, without the footer
+  bool writing = false;
+  std::string footer;  ///< rows that are to be shown
+  std::string drawn;   ///< rows that are shown
   Skipped skipped;
   Skipped unsaid;                     ///< skipped, and not reported there yet
   std::atomic<bool> blocked = false;  ///< the last write would have blocked
@@ -73,6 +91,9 @@ struct Terminal::Queue {
     if (!room() && !blocked && !changed.wait_for(lock, kMoment, room)) blocked = true;
     return room() && !gone;
   }
+
+  /// Nothing is left to be written.
+  [[nodiscard]] bool is_idle() const { return pending.empty() && footer == drawn; }
 
   void say_skipped() {
     if (unsaid.lines == 0) return;
@@ -94,20 +115,25 @@ struct Terminal::Queue {
 
   void run() {
     std::unique_lock lock(mutex);
-    std::string block;
     for (;;) {
-      changed.wait(lock, [&] { return closing || !pending.empty(); });
-      if (pending.empty()) return;
-      block.swap(pending);
-      being_written = block.size();
+      changed.wait(lock, [&] { return closing || !is_idle(); });
+      if (is_idle()) return;
+      const auto text = std::exchange(pending, {});
+      being_written = text.size();
+      writing = true;
+      const auto block = erasure(drawn) + text + footer;
+      drawn = footer;
       lock.unlock();
       const auto rest = write_block(block);
       lock.lock();
       gone = gone || !rest;
-      if (rest && !rest->empty()) skip(*rest);
-      block.clear();
+      if (rest && rest->size() > drawn.size()) skip(rest->substr(0, rest->size() - drawn.size()));
       being_written = 0;
-      if (given_up) skip(std::exchange(pending, {}));
+      writing = false;
+      if (given_up) {
+        skip(std::exchange(pending, {}));
+        footer = drawn;
+      }
       if (!gone && !given_up) say_skipped();
       changed.notify_all();
     }
@@ -183,14 +209,22 @@ void Terminal::write(std::string_view text, std::size_t lines) {
   if (idle) queue.changed.notify_all();
 }
 
+void Terminal::set_footer(const std::vector<std::string>& rows) {
+  const std::lock_guard lock(queue_->mutex);
+  if (queue_->given_up) return;
+  queue_->footer = text::join(rows, "\n");
+  queue_->changed.notify_all();
+}
+
 bool Terminal::flush(Duration limit) {
   std::unique_lock lock(queue_->mutex);
-  return queue_->changed.wait_for(
-      lock, limit, [&] { return queue_->gone || (queue_->pending.empty() && queue_->being_written == 0); });
+  return queue_->changed.wait_for(lock, limit,
+                                  [&] { return queue_->gone || (queue_->is_idle() && !queue_->writing); });
 }
 
 void Terminal::finish(Duration limit) {
   constexpr std::chrono::milliseconds kToNotice{200};
+  set_footer({});
   if (flush(limit)) return;
   queue_->given_up = true;
   flush(kToNotice);  // unless a write never returns
@@ -200,5 +234,11 @@ Terminal::Skipped Terminal::skipped() const {
   const std::lock_guard lock(queue_->mutex);
   return queue_->skipped;
 }
+
+RunTerminal::RunTerminal(int output, int messages) : output_(output) {
+  if (!same_file(output, messages)) messages_ = std::make_unique<Terminal>(messages);
+}
+
+RunTerminal::RunTerminal() : RunTerminal(STDOUT_FILENO, STDERR_FILENO) {}
 
 }  // namespace nlaunch::supervise

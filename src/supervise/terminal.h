@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/units.h"
 
@@ -29,9 +30,13 @@ class Terminal {
   void reopen(int fd);
   /// Queues complete lines. Never waits for a blocked terminal.
   void write(std::string_view text, std::size_t lines);
+  /// Keeps these rows below everything that is written, from now on; none: removes them. Only for a terminal
+  /// that understands ECMA-48, and with no row wider than it.
+  void set_footer(const std::vector<std::string>& rows);
   /// Waits until everything queued is written; false if `limit` passes first.
   bool flush(Duration limit);
-  /// Like `flush`, but whole lines that are not written by then are skipped, and nothing more is written.
+  /// Removes the footer. Like `flush`, but whole lines that are not written by then are skipped, and nothing
+  /// more is written.
   void finish(Duration limit);
   /// Everything skipped so far. Its lines are those that were passed to `write`.
   [[nodiscard]] Skipped skipped() const;
@@ -40,6 +45,24 @@ class Terminal {
   struct Queue;
   static std::shared_ptr<Queue> begin(int fd, std::size_t limit);
   std::shared_ptr<Queue> queue_;
+};
+
+/// Where a run writes: the output of its processes to standard output, messages to standard error. Where both
+/// are the same file, one Terminal keeps their order.
+class RunTerminal {
+ public:
+  /// Both descriptors belong to the caller and must stay open until this is destroyed.
+  RunTerminal(int output, int messages);
+  RunTerminal();
+
+  [[nodiscard]] Terminal& output() { return output_; }
+  [[nodiscard]] Terminal& messages() { return messages_ ? *messages_ : output_; }
+  /// Standard output and standard error are the same file.
+  [[nodiscard]] bool is_one() const { return !messages_; }
+
+ private:
+  Terminal output_;
+  std::unique_ptr<Terminal> messages_;
 };
 
 }  // namespace nlaunch::supervise

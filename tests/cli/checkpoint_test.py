@@ -77,7 +77,7 @@ class Checkpoints(CliTest):
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=20)
         self.assertEqual(process.returncode, 130, err)
-        self.assertIn("nlaunch: waiting up to 2m for checkpoint checkpoint-5, which is being written; press Ctrl-C again to skip the wait\n", out)
+        self.assertIn("nlaunch: waiting up to 2m for checkpoint checkpoint-5, which is being written; press Ctrl-C again to skip the wait\n", err)
         self.assertTrue((self.folder / "ckpt" / "checkpoint-5" / "trainer_state.json").exists())
         last = int(self.log().split()[-1])
         self.assertIn(self.newest(5, last - 5), err)

@@ -149,9 +149,9 @@ start: [[engine], [learner]]
 """
         result = self.run_experiment(experiment)
         self.assertEqual(result.returncode, 0, result.stderr)
-        said = [line for line in result.stdout.splitlines() if " ready after " in line]
-        self.assertEqual(len(said), 1, result.stdout)
-        self.assertRegex(result.stdout, r"\nnlaunch: engine\.[01] exited with code 1; it restarts in 10ms\n")
+        said = [line for line in result.stderr.splitlines() if line.startswith("nlaunch: engine: ")]
+        self.assertEqual(len(said), 1, result.stderr)
+        self.assertRegex(result.stderr, r"\nnlaunch: engine\.[01] exited with code 1; it restarts in 10ms\n")
         self.assertRegex(said[0], r"^nlaunch: engine: 2 of 2 ready after \d\d\dms$")
         shutil.rmtree(self.folder / "died")
         self.assertEqual(self.run_experiment(experiment, "--quiet").stdout, "")

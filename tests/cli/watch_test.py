@@ -40,7 +40,7 @@ class Watch(CliTest):
     def test_a_run_that_gets_on_is_summed_up(self):
         done = self.watched("--env", "STEPS=12")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertNotIn("no progress", done.stdout)
+        self.assertNotIn("no progress", done.stdout + done.stderr)
         summary = self.summary()
         watch = summary["watch"]
         self.assertEqual((watch["last_step"], watch["findings"], watch["by_process"]), (12, [], {"learner.0": 12, "learner.1": 12}))
@@ -70,7 +70,7 @@ class Watch(CliTest):
         done = self.watched("--set", "watch.on_stall=warn", "--env", "HANG=1", "--set", "restart.policy=never", text=EXPERIMENT.replace(
             "command: [python3, steps.py]", "command: [timeout, '6', python3, steps.py]"))
         self.assertEqual(done.returncode, 124, done.stderr)  # timeout's own
-        self.assertEqual(len(re.findall(r"^nlaunch: no progress for [\d.]+ s, after step 5$", done.stdout, re.MULTILINE)), 1, done.stdout)
+        self.assertEqual(len(re.findall(r"^nlaunch: no progress for [\d.]+ s, after step 5$", done.stderr, re.MULTILINE)), 1, done.stderr)
         self.assertEqual(self.summary()["outcome"], "failed")
         self.assertFalse((self.run_folder / "attempt-0/evidence").exists())
 
@@ -106,13 +106,13 @@ watch: {{heartbeat: 'beat.${{self.rank}}', stall: 2s, on_stall: abort}}
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         without = self.watched(text=text.replace("beat.$RANK", "/dev/null").replace("stall: 2s", "stall: 1s, start: 2s"))
         self.assertEqual(without.returncode, 124, without.stdout + without.stderr)
-        self.assertRegex(without.stdout, r"no progress in the [2-4][.\d]* s since the start")
+        self.assertRegex(without.stderr, r"no progress in the [2-4][.\d]* s since the start")
 
     def test_a_rank_that_guesses_its_gpu_is_told_once(self):
         line = "using GPU 0 to perform barrier as devices used by this process are currently unknown. This can potentially cause a hang"
         done = self.run_experiment(f"roles: {{learner: {{kind: learner, count: 2, command: [sh, -c, 'echo {line}; sleep 1']}}}}\n")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(done.stdout.count("nlaunch: PyTorch guesses which GPU a rank uses"), 1, done.stdout)
+        self.assertEqual(done.stderr.count("nlaunch: PyTorch guesses which GPU a rank uses"), 1, done.stderr)
 
     def test_counts_that_differ_between_ranks_are_told(self):
         text = """roles:
@@ -152,7 +152,7 @@ watch: {metrics: {batches: 'has ([0-9]+) batches'}}
         run.join()
         self.assertEqual((asked.returncode, stopped.returncode), (0, 0), asked.stderr + stopped.stderr)
         self.assertNotIn("does not respond", asked.stderr)
-        self.assertIn("nlaunch: evidence was requested; collecting it from all processes\n", results[0].stdout)
+        self.assertIn("nlaunch: evidence was requested; collecting it from all processes\n", results[0].stderr)
         evidence, = (self.run_folder / "attempt-0/evidence").iterdir()
         self.assertTrue(asked.stdout.endswith(f"evidence: {evidence}\n"), asked.stdout)
         self.assertFalse((self.run_folder / "attempt-0/evidence-wanted").exists())

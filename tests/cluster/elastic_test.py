@@ -95,9 +95,9 @@ PartitionName=urgent Nodes=ALL PriorityTier=10 PreemptMode=CANCEL
         self.assertEqual(sorted(self.jobs().values()), ["RUNNING"] * 3)
         self.assertEqual({name: one["on"] for name, one in self.borrowed().items()}.keys(), {"lent.0", "lent.1", "lent.2"})
         self.assertEqual({one["job"] for one in self.borrowed().values()}, self.jobs().keys())
-        out, _ = self.ends(process)
-        self.assertRegex(out, r"nlaunch: node\d joins the run as lent\.\d\n")
-        self.assertRegex(out, r"nlaunch: engine\.\d is ready on node\d\n")
+        _, err = self.ends(process)
+        self.assertRegex(err, r"nlaunch: node\d joins the run as lent\.\d\n")
+        self.assertRegex(err, r"nlaunch: engine\.\d is ready on node\d\n")
         self.assertEqual(self.summary()["exit_code"], 0)
         self.assertEqual(self.borrowed(), {})
 

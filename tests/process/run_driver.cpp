@@ -129,9 +129,11 @@ int main(int argc, char** argv) {
       return supervise::Hooks::Abort{fmt::format("{} alive and not wanted", pids.size()), 70};
     };
   }
-  const supervise::TerminalOptions terminal{1, spec.value("quiet", false),
-                                            spec.value("color", false) ? Color::always : Color::never};
-  const auto outcome = supervise::run_attempt({plan, node, folder, 0, events, link, terminal, hooks});
+  // The tests read both in one stream.
+  supervise::RunTerminal terminal(STDOUT_FILENO, STDOUT_FILENO);
+  const auto outcome = supervise::run_attempt(
+      {plan, node, folder, 0, events, link, spec.value("quiet", false) ? nullptr : &terminal,
+       spec.value("color", false) ? Color::always : Color::never, hooks});
   const auto written =
       sys::write_file_atomically(folder / "summary.json", supervise::to_json(outcome).dump(2) + "\n");
   if (!written) fmt::print(stderr, "{}", render(written.error()));

@@ -50,5 +50,44 @@ TEST(Table, ColoursGoOnOverTheLinesOfACell) {
             "\x1b[2mstate\x1b[0m\n\x1b[1;31mexited with code 1\x1b[0m\n\x1b[1;31mafter a long time\x1b[0m\n");
 }
 
+TEST(Table, ColumnsThatMatterLeastAreLeftOut) {
+  Table table({"run", "site", "nodes"});
+  table.add({"20260131-120000-4711", "isambard", "2"});
+  table.leave_out({2, 1});
+  EXPECT_EQ(table.str(Paint(false, 37)),
+            "run                   site      nodes\n20260131-120000-4711  isambard  2\n");
+  EXPECT_EQ(table.str(Paint(false, 36)), "run                   site\n20260131-120000-4711  isambard\n");
+  EXPECT_EQ(table.str(Paint(false, 20)), "run\n20260131-120000-4711\n");
+}
+
+TEST(Table, ALastColumnIsShortenedToOneLine) {
+  Table table({"process", "last line"});
+  table.add({"engine.0", "Loading safetensors checkpoint shards"});
+  table.shorten_last();
+  EXPECT_EQ(table.str(Paint(false)),
+            "process   last line\nengine.0  Loading safetensors checkpoint shards\n");
+  EXPECT_EQ(table.str(Paint(false, 40)), "process   last line\nengine.0  Loading safetensors…\n");
+}
+
+TEST(Wrapped, LinesAreBrokenBetweenWords) {
+  const std::string text = "  note: the site profile says where the libraries are\nshort\n\n";
+  EXPECT_EQ(wrapped_text(text, 0), text);
+  EXPECT_EQ(wrapped_text(text, 60), text);
+  EXPECT_EQ(wrapped_text(text, 24),
+            "  note: the site profile\n"
+            "    says where the\n"
+            "    libraries are\n"
+            "short\n"
+            "\n");
+}
+
+TEST(Wrapped, WordsAreNotCutAndColoursDoNotCount) {
+  EXPECT_EQ(wrapped_text("see /scratch/project/runs/grpo for more", 12),
+            "see\n  /scratch/project/runs/grpo\n  for more");
+  const auto red = Paint(true).red("error:");
+  EXPECT_EQ(wrapped_text(red + " not found", 16), red + " not found");
+  EXPECT_EQ(wrapped_text("", 10), "");
+}
+
 }  // namespace
 }  // namespace nlaunch::report

@@ -39,8 +39,9 @@ TEST(RunAttempt, StartsTheProcessesAndSaysHowItWent) {
     ASSERT_TRUE(shown);
     EventLog events;
     const GuardianLink guardian;
+    RunTerminal terminal(shown->write.get(), shown->write.get());
     const auto outcome = run_attempt(
-        {plan, node, folder, 2, events, guardian, {shown->write.get(), quiet, Color::never}, {}, {}});
+        {plan, node, folder, 2, events, guardian, quiet ? nullptr : &terminal, Color::never, {}, {}});
     EXPECT_EQ(exit_code(outcome), 3);
     EXPECT_EQ(outcome.last_lines.back(), "loss nan");
     shown->write.reset();

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <memory>
@@ -119,6 +120,69 @@ TEST(Terminal, AllThatIsWrittenComesInOrder) {
   }
   pipe->write.reset();
   EXPECT_EQ(read_all(pipe->read.get()), "one\ntwo\nthree\nfour\nlast words\n");
+}
+
+TEST(Terminal, AFooterStaysBelowWhatIsWritten) {
+  auto pipe = sys::make_pipe(0);
+  ASSERT_TRUE(pipe);
+  {
+    Terminal terminal(pipe->write.get());
+    terminal.set_footer({"step 1", "reward 0"});
+    EXPECT_TRUE(terminal.flush(5s));
+    terminal.write("one\n", 1);
+    EXPECT_TRUE(terminal.flush(5s));
+    terminal.set_footer({"step 2"});
+    EXPECT_TRUE(terminal.flush(5s));
+    EXPECT_EQ(terminal.skipped().lines, 0U);
+  }
+  pipe->write.reset();
+  EXPECT_EQ(read_all(pipe->read.get()),
+            "step 1\nreward 0"
+            "\r\x1b[1A\x1b[J"
+            "one\nstep 1\nreward 0"
+            "\r\x1b[1A\x1b[J"
+            "step 2"
+            "\r\x1b[J");
+}
+
+TEST(Terminal, AFooterOnATerminalThatNobodyReadsHoldsUpNothing) {
+  auto pipe = sys::make_pipe(0);
+  ASSERT_TRUE(pipe);
+  constexpr std::size_t kSize = 2000;
+  std::size_t skipped = 0;
+  {
+    Terminal terminal(pipe->write.get());
+    terminal.set_footer({"step 1", "reward 0"});
+    for (int i = 0; i < 100; ++i) terminal.write(line(i, kSize), 1);
+    terminal.finish(50ms);
+    terminal.set_footer({"too late"});
+    skipped = terminal.skipped().lines;
+  }
+  pipe->write.reset();
+  const auto text = read_all(pipe->read.get());
+  EXPECT_GT(skipped, 0U);
+  EXPECT_FALSE(text.contains("too late"));
+  EXPECT_LE(static_cast<std::size_t>(std::ranges::count(text, 'z')) / kSize + skipped, 100U);
+}
+
+TEST(Terminal, TwoStreamsThatAreOneFileKeepTheirOrder) {
+  auto one = sys::make_pipe(0);
+  auto other = sys::make_pipe(0);
+  ASSERT_TRUE(one && other);
+  {
+    RunTerminal together(one->write.get(), one->write.get());
+    EXPECT_TRUE(together.is_one());
+    together.output().write("output\n", 1);
+    together.messages().write("message\n", 1);
+    together.output().write("output\n", 1);
+    RunTerminal apart(one->write.get(), other->write.get());
+    EXPECT_FALSE(apart.is_one());
+    apart.messages().write("apart\n", 1);
+  }
+  one->write.reset();
+  other->write.reset();
+  EXPECT_EQ(read_all(one->read.get()), "output\nmessage\noutput\n");
+  EXPECT_EQ(read_all(other->read.get()), "apart\n");
 }
 
 TEST(Terminal, AFileKeepsThePlaceWhereTheCallerIs) {
