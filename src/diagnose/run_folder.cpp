@@ -93,6 +93,14 @@ void read_lost_child(const Json& summary, RunFolder& run) {
   run.lost_child = {text_in(*child, "process"), text_in(*child, "name"), whole_number_in(*child, "pid"), how};
 }
 
+void read_cause(const Json& summary, RunFolder& run) {
+  const auto known = summary.find("explanation");
+  if (known == summary.end() || !known->is_object()) return;
+  const auto sure = known->find("sure");
+  run.cause = {text_in(*known, "class"), text_in(*known, "why"), text_in(*known, "fix"),
+               sure != known->end() && sure->is_boolean() && sure->get<bool>()};
+}
+
 /// The last hang that was found while the run was watched, if that is why it was stopped.
 void read_hang(const Json& summary, RunFolder& run) {
   const auto watch = summary.find("watch");
@@ -118,6 +126,32 @@ void read_hang(const Json& summary, RunFolder& run) {
   run.hang = std::move(hang);
 }
 
+/// "RuntimeError: CUDA error: out of memory", without the further lines of its message.
+std::string exception_text(const Json& exception) {
+  const auto type = text_in(exception, "type");
+  const auto message = text_in(exception, "message");
+  const auto line = message.substr(0, message.find('\n'));
+  return type.empty() || line.empty() ? type + line : type + ": " + line;
+}
+
+/// The processes that recorded an exception before the run was decided.
+std::set<std::string> read_exceptions(const Json& summary, RunFolder& run) {
+  std::set<std::string> raised;
+  const auto decided = number_in(summary, "decided_ms");
+  const auto processes = summary.find("processes");
+  if (processes == summary.end() || !processes->is_array()) return raised;
+  for (const auto& process : *processes) {
+    const auto exception = process.is_object() ? process.find("exception") : process.end();
+    if (exception == process.end() || !exception->is_object()) continue;
+    const auto at = number_in(*exception, "raised_ms");
+    if (decided && at && *at > *decided) continue;
+    const auto name = text_in(process, "name");
+    if (name == run.first) run.exception = exception_text(*exception);
+    raised.insert(name);
+  }
+  return raised;
+}
+
 void read_processes(const Json& summary, RunFolder& run) {
   const auto processes = summary.find("processes");
   if (processes == summary.end() || !processes->is_array()) return;
@@ -136,6 +170,7 @@ void read_processes(const Json& summary, RunFolder& run) {
     if (const auto early = text_in(process, "ended_early"); !early.empty() && !run.ended_early)
       run.ended_early = {name, "", whole_number_in(process, "pid"), early};
     run.standing[name] = standing_of(process, run, summary);
+    if (const auto host = text_in(process, "host"); !host.empty()) run.hosts[name] = host;
     if (const auto bytes = number_in(process, "log_when_decided"))
       run.log_when_decided[name] = static_cast<std::uint64_t>(std::max(0.0, *bytes));
   }
@@ -147,8 +182,8 @@ std::optional<RunFolder> read_run_folder(const fs::path& folder, const Json* kno
   std::error_code error;
   const auto attempt = last_attempt(folder);
   if (attempt.empty() || !fs::is_regular_file(folder / "plan.json", error)) return std::nullopt;
-  RunFolder run;
-  for (const auto& part : {attempt / "logs", attempt / "nccl", attempt}) {
+  RunFolder run{.folder = folder, .attempt = attempt};
+  for (const auto& part : {attempt / "errors", attempt / "logs", attempt / "nccl", attempt}) {
     if (!sys::is_folder_itself(part)) continue;
     for (const auto& entry : fs::directory_iterator(part, error)) {
       std::error_code gone;
@@ -169,6 +204,11 @@ std::optional<RunFolder> read_run_folder(const fs::path& folder, const Json* kno
     run.out_of_memory = number_in(summary, "oom_kills").value_or(0) > 0;
     read_lost_child(summary, run);
     read_hang(summary, run);
+    read_cause(summary, run);
+    const auto raised = read_exceptions(summary, run);
+    std::erase_if(run.logs, [&](const fs::path& log) {
+      return is_error_record(log) && !raised.contains(log.stem().string());
+    });
     std::ranges::stable_partition(run.logs, [&](const fs::path& log) {
       return !run.first.empty() && process_of_file(log.string()) == run.first;
     });
@@ -177,10 +217,14 @@ std::optional<RunFolder> read_run_folder(const fs::path& folder, const Json* kno
 }
 
 std::string process_of_file(const std::string& path) {
-  static const re2::RE2 kFile(R"(attempt-\d+/(?:logs|nccl)/([\w-]+\.\d+)\.[^/]*$)");
+  static const re2::RE2 kFile(R"(attempt-\d+/(?:errors|logs|nccl)/([\w-]+\.\d+)\.[^/]*$)");
   std::string process;
   re2::RE2::PartialMatch(path, kFile, &process);
   return process;
+}
+
+bool is_error_record(const fs::path& path) {
+  return path.parent_path().filename() == "errors";
 }
 
 }  // namespace nlaunch::diagnose

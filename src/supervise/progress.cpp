@@ -92,6 +92,7 @@ void ProgressReader::look_at(std::string_view line) {
   for (std::size_t i = 0; i < remarks().size(); ++i) {
     if (contains(line, remarks()[i].phrase)) found_.push_back(i);
   }
+  if (auto link = link_in(line)) add_link(links_, std::move(*link));
 }
 
 }  // namespace nlaunch::supervise

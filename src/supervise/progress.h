@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "supervise/lines.h"
+#include "supervise/links.h"
 
 namespace nlaunch::supervise {
 
@@ -42,11 +43,11 @@ class ProgressPattern {
   int total_ = 0;
 };
 
-/// Reads progress from the output of one process.
+/// Reads progress, checkpoints, remarks and links from the output of one process.
 class ProgressReader {
  public:
-  /// Both patterns must outlive this. `lines`: false if only remarks and checkpoints are wanted. `saved`: its
-  /// first group is the path of a checkpoint; null: not searched for.
+  /// Both patterns must outlive this. `lines`: false if progress is not wanted. `saved`: its first group is
+  /// the path of a checkpoint; null: not searched for.
   ProgressReader(const ProgressPattern& pattern, bool lines, const RE2* saved = nullptr)
       : pattern_(&pattern), lines_(lines), saved_(saved) {}
 
@@ -59,6 +60,8 @@ class ProgressReader {
   std::vector<std::size_t> take_remarks() { return std::exchange(found_, {}); }
   /// The checkpoints since the last call, as named in the output.
   std::vector<std::string> take_saved() { return std::exchange(checkpoints_, {}); }
+  /// The links since the last call, at most kMostLinks.
+  std::vector<Link> take_links() { return std::exchange(links_, {}); }
 
  private:
   void look_at(std::string_view line);
@@ -70,6 +73,7 @@ class ProgressReader {
   std::optional<Reported> reported_;
   std::vector<std::size_t> found_;
   std::vector<std::string> checkpoints_;
+  std::vector<Link> links_;
 };
 
 }  // namespace nlaunch::supervise

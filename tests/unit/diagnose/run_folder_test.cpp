@@ -263,7 +263,27 @@ TEST_F(ReadRunFolder, ReadsTheSummaryThatStandsThere) {
   EXPECT_EQ(run->logs.size(), 1U);
 }
 
+TEST_F(ReadRunFolder, HasWhatProcessesRecordedBeforeTheRunWasDecided) {
+  for (const auto* name : {"learner.0", "learner.1", "learner.2", "learner.3"})
+    folder_.write(fmt::format("attempt-1/errors/{}.log", name), "");
+  folder_.write("attempt-1/logs/learner.1.log", "");
+  const auto run = read(R"({"exit_code": 1, "first": "learner.1", "decided_ms": 900, "processes": [
+      {"name": "learner.0", "exception": {"type": "RuntimeError", "message": "closed", "raised_ms": 900}},
+      {"name": "learner.1", "exception": {"type": "ValueError", "message": "a NaN\nmore", "raised_ms": 800}},
+      {"name": "learner.2", "exception": {"type": "RuntimeError", "message": "closed", "raised_ms": 901}},
+      {"name": "learner.3"}, {"name": "learner.4", "exception": 7}, 7]})");
+  EXPECT_EQ(logs_of(run), (Names{"attempt-1/errors/learner.1.log", "attempt-1/logs/learner.1.log",
+                                 "attempt-1/errors/learner.0.log", "attempt-1/logs/learner.0.log"}));
+  EXPECT_EQ(run.exception, "ValueError: a NaN");
+  EXPECT_EQ(read(R"({"first": "learner.1", "processes": [
+      {"name": "learner.1", "exception": {"type": "", "message": "a NaN"}}]})")
+                .exception,
+            "a NaN");
+  EXPECT_EQ(logs_of(*read_run_folder(folder_.path())).size(), 6U) << "without a summary all are read";
+}
+
 TEST(ProcessOfFile, IsWhatTheNameInARunFolderSays) {
+  EXPECT_EQ(process_of_file("/r/attempt-1/errors/learner.0.log"), "learner.0");
   EXPECT_EQ(process_of_file("/r/attempt-1/logs/learner.0.log"), "learner.0");
   EXPECT_EQ(process_of_file("attempt-12/nccl/roll-out.10.n1.log"), "roll-out.10");
   EXPECT_EQ(process_of_file("attempt-1/logs/learner.log"), "");
