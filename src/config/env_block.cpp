@@ -67,7 +67,7 @@ class EnvReader {
     problems
         .error(name.value == "LD_PRELOAD" ? "config.env-preload" : "config.env-owned", name.span,
                reserved_reason(name.value))
-        .hint = "remove it here";
+        .hint = reserved_hint(name.value);
     return false;
   }
 

@@ -14,6 +14,7 @@
 #include "config/pools.h"
 #include "config/role.h"
 #include "config/setting.h"
+#include "sys/http_server.h"
 
 namespace nlaunch::config {
 namespace {
@@ -93,6 +94,21 @@ Notify read_notify(const Value& value) {
   }
   keys.finish();
   return notify;
+}
+
+MetricsExport read_metrics(const Value& value) {
+  MetricsExport out;
+  Keys keys(value);
+  keys.read("file", out.file);
+  if (const auto port = keys.get("port")) {
+    if (const auto listen = port->parsed(sys::parse_listen)) out.listen = sys::text_of(*listen);
+  }
+  if (value.is(Kind::map) && !keys.get("file") && !keys.get("port")) {
+    value.problems().error("config.metrics", value.key_span(), "'metrics' does not say where they go").hint =
+        "write file: FILE, port: PORT or both";
+  }
+  keys.finish();
+  return out;
 }
 
 Walltime read_walltime(const Value& value) {
@@ -372,6 +388,7 @@ void read_policies(Keys& keys, Experiment& out) {
   if (const auto bench = keys.get("bench")) out.bench = read_bench(*bench);
   if (const auto checkpoint = keys.get("checkpoint")) out.checkpoint = read_checkpoint(*checkpoint);
   if (const auto notify = keys.get("notify")) out.notify = read_notify(*notify);
+  if (const auto metrics = keys.get("metrics")) out.metrics = read_metrics(*metrics);
   if (const auto restart = keys.get("restart")) out.restart = read_restart(*restart);
   keys.read("leader_grace", out.leader_grace);
   if (const auto overlays = keys.get("overlays")) out.overlays = read_overlays(*overlays, nullptr);

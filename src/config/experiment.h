@@ -42,7 +42,7 @@ struct Ready {
   std::optional<Text> http, tcp, log, file;
   std::vector<Text> exec;
   std::optional<Duration> delay;
-  std::optional<Duration> timeout;
+  std::optional<Located<Duration>> timeout;
 };
 
 /// How to detect that a process no longer responds; the plan supplies defaults for unset values.
@@ -135,6 +135,7 @@ struct Role : RoleSettings {
   std::optional<Text> workdir;
   std::optional<Text> venv;
   std::vector<Text> ports;
+  std::optional<Text> metrics;  ///< name of the port on which it serves Prometheus metrics
   std::vector<Text> preload;
   std::optional<PreloadScope> scope;
   EnvBlock env;
@@ -182,6 +183,12 @@ struct Notify {
   std::optional<Secret> webhook;
 };
 
+/// Where the metrics of a run go to; at least one of the two.
+struct MetricsExport {
+  std::optional<Text> file;           ///< for node_exporter's textfile collector
+  std::optional<std::string> listen;  ///< "127.0.0.1:9400"
+};
+
 struct Experiment {
   std::string path;                  ///< absolute
   std::vector<std::string> extends;  ///< the base files, absolute, the most basic first
@@ -207,6 +214,7 @@ struct Experiment {
   std::optional<Bench> bench;
   std::optional<Checkpoint> checkpoint;
   std::optional<Notify> notify;
+  std::optional<MetricsExport> metrics;
   std::optional<Located<Duration>> leader_grace;  ///< how long a run continues without nlaunch
   Restart restart;
   std::map<int, SignalRule> signals;

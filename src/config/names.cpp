@@ -37,4 +37,17 @@ std::string reserved_reason(std::string_view name) {
   return fmt::format("{} is set by nlaunch for each process", name);
 }
 
+std::string reserved_hint(std::string_view name) {
+  if (name == "LD_PRELOAD") {
+    return "remove it here, and write `preload: [NAME]` in the role, for a library of the site profile: "
+           "`libraries: {NAME: {path: /opt/x/libx.so}}`";
+  }
+  if (name == "CUDA_VISIBLE_DEVICES") {
+    return "remove it here: each process gets as many GPUs as `gpus` of its role says; to use only some of "
+           "this "
+           "machine's, set it where you call nlaunch";
+  }
+  return "remove it here";
+}
+
 }  // namespace nlaunch::config

@@ -18,5 +18,7 @@ struct ProcessTraits {
 bool is_reserved_variable(std::string_view name, ProcessTraits of = {});
 /// Why, and what to use instead.
 std::string reserved_reason(std::string_view name);
+/// What to write instead.
+std::string reserved_hint(std::string_view name);
 
 }  // namespace nlaunch::config

@@ -31,18 +31,55 @@ bool is_path(const std::string& name) {
   return name.contains('/') || name.ends_with(kSuffix);
 }
 
-/// The candidates for a name: a built-in profile refers to built-in ones, whatever directories there are.
-std::vector<SiteEntry> candidates(const SiteEntry* from, std::vector<std::string> folders) {
-  if (from != nullptr && from->path == kBuiltIn) {
-    auto sites = list_sites({});
-    for (auto& site : list_sites(folders)) sites.push_back(std::move(site));
-    return sites;
-  }
+/// The directories for a name in `from`: its own one first.
+std::vector<std::string> folders_for(const SiteEntry* from, std::vector<std::string> folders) {
   if (from != nullptr && !from->folder.empty()) {
     std::erase(folders, from->folder);
     folders.insert(folders.begin(), from->folder);
   }
-  return list_sites(folders);
+  return folders;
+}
+
+/// The candidates for a name: a built-in profile refers to built-in ones, whatever directories there are.
+std::vector<SiteEntry> candidates(const SiteEntry* from, const std::vector<std::string>& folders) {
+  if (from == nullptr || from->path != kBuiltIn) return list_sites(folders_for(from, folders));
+  auto sites = list_sites({});
+  for (auto& site : list_sites(folders)) sites.push_back(std::move(site));
+  return sites;
+}
+
+/// "searched ./sites, /opt/sites (does not exist) and the built-in profiles; ..."
+std::string where_it_searched(const std::vector<std::string>& folders) {
+  std::vector<std::string> places;
+  for (const auto& folder : folders) {
+    std::error_code error;
+    places.push_back(folder + (fs::is_directory(folder, error) ? "" : " (does not exist)"));
+  }
+  return fmt::format(
+      "searched {}{}the built-in profiles; --site-dir DIRECTORY and NLAUNCH_SITE_PATH add directories",
+      text::join(places, ", "), places.empty() ? "" : " and ");
+}
+
+Diagnostics not_found(const Text& name, const std::vector<SiteEntry>& sites,
+                      const std::vector<std::string>& folders) {
+  std::vector<std::string> names;
+  for (const auto& site : sites) {
+    if (!site.shadowed) names.push_back(site.name);
+  }
+  Diagnostics problems;
+  auto& problem =
+      problems.error("site.not-found", name.span, fmt::format("site profile '{}' not found", name.value));
+  problem.notes.push_back({where_it_searched(folders), {}});
+  const auto file = name.value + std::string(kSuffix);
+  std::error_code error;
+  if (fs::is_regular_file(file, error)) {
+    problem.hint = fmt::format("write '{}' for the file in the current directory", file);
+    return problems;
+  }
+  problem.hint = suggest(name.value, names);
+  if (text::nearest(name.value, names))
+    problem.hint += fmt::format(" available: {}", text::join(names, ", "));
+  return problems;
 }
 
 /// The profile that `from` refers to by this name, or that was requested if `from` is null.
@@ -58,19 +95,7 @@ Result<SiteEntry> find_profile(const Text& name, const SiteEntry* from,
   const auto sites = candidates(from, folders);
   const auto found = std::ranges::find(sites, name.value, &SiteEntry::name);
   if (found != sites.end()) return *found;
-  std::vector<std::string> names;
-  for (const auto& site : sites) {
-    if (!site.shadowed) names.push_back(site.name);
-  }
-  Diagnostics problems;
-  auto& problem =
-      problems.error("site.not-found", name.span, fmt::format("site profile '{}' not found", name.value));
-  problem.hint = suggest(name.value, names);
-  problem.notes.push_back(
-      {folders.empty() ? "no profile directory found: set one with --site-dir DIR or NLAUNCH_SITE_PATH"
-                       : fmt::format("searched {} and the built-in profiles", text::join(folders, ", ")),
-       {}});
-  return std::unexpected(std::move(problems));
+  return std::unexpected(not_found(name, sites, folders_for(from, folders)));
 }
 
 /// The location of `extends` in a profile, with its name as text.

@@ -235,6 +235,15 @@ void read_ports(Keys& keys, Role& role) {
     if (seen.insert(port.value).second) continue;
     keys.value().problems().error("config.name", port.span, fmt::format("duplicate port '{}'", port.value));
   }
+  keys.read("metrics", role.metrics);
+  if (!role.metrics || seen.contains(role.metrics->value)) return;
+  keys.value()
+      .problems()
+      .error("config.metrics", role.metrics->span,
+             fmt::format("'{}.metrics' is the port '{}', which the role does not have", keys.value().path(),
+                         role.metrics->value))
+      .hint = fmt::format("add it to `ports`, or name one of them{}{}", seen.empty() ? "" : ": ",
+                          text::join(std::vector(seen.begin(), seen.end()), ", "));
 }
 
 Ready read_ready(const Value& value) {

@@ -26,6 +26,22 @@ bool is_source_line(const Match& match) {
          re2::RE2::PartialMatch(re2::StringPiece(match.before.data(), match.before.size()), kRaise);
 }
 
+/// A log can contain anything.
+std::string shown_part(std::string_view matched) {
+  constexpr std::size_t kLongest = 300;
+  return text::printable(matched.substr(0, kLongest));
+}
+
+/// The text with the parts in place of their names in braces.
+std::string filled(std::string text, const std::map<std::string, std::string>& parts) {
+  for (const auto& [name, part] : parts) {
+    const auto place = "{" + name + "}";
+    for (auto at = text.find(place); at != std::string::npos; at = text.find(place, at + part.size()))
+      text.replace(at, place.size(), part);
+  }
+  return text;
+}
+
 /// NCCL can do without its RAS.
 bool is_of_ras(const Match& match) {
   return match.before.find(" ras/") != std::string_view::npos;
@@ -124,8 +140,9 @@ void Collector::weigh(const Match& match) {
       (known_ == match.position || (fallback_ != nullptr && fallback_->weight >= signature.weight)))
     return;
   auto finding = finding_at(match, signature.category, signature.id, signature.weight);
-  finding.why = signature.why;
-  finding.fix = signature.fix;
+  for (const auto& [group, matched] : match.groups) finding.parts[std::string(group)] = shown_part(matched);
+  finding.why = filled(signature.why, finding.parts);
+  finding.fix = filled(signature.fix, finding.parts);
   finding.source = signature.source;
   if (fallback) {
     fallback_ = &signature;

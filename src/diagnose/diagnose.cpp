@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "diagnose/collector.h"
 #include "diagnose/inputs.h"
+#include "diagnose/process_facts.h"
 #include "diagnose/ranking.h"
 #include "diagnose/scanner.h"
 #include "sys/wait_status.h"
@@ -32,7 +33,8 @@ FileStanding standing_of(const Diagnosis& diagnosis, const std::string& name) {
   if (const auto found = diagnosis.run->standing.find(process); found != diagnosis.run->standing.end())
     standing.of = found->second;
   if (const auto found = diagnosis.run->log_when_decided.find(process);
-      found != diagnosis.run->log_when_decided.end() && standing.of != Standing::failed)
+      found != diagnosis.run->log_when_decided.end() && standing.of != Standing::failed &&
+      !is_error_record(name))
     standing.decided_at = found->second;
   return standing;
 }
@@ -92,6 +94,19 @@ void confirm_missing_program(Diagnosis& diagnosis, const Collector& collected) {
   diagnosis.findings.clear();
   std::erase_if(diagnosis.notes, [&](const Finding& note) { return note.category == confirmed->category; });
   diagnosis.findings.push_back(std::move(*confirmed));
+}
+
+/// What the cause means for the process that it is about.
+void complete_cause(Diagnosis& diagnosis) {
+  if (!diagnosis.run || diagnosis.findings.empty()) return;
+  auto& cause = diagnosis.findings.front();
+  if (cause.culprits.empty() || !depends_on_process(cause.signature)) return;
+  const auto& run = *diagnosis.run;
+  const auto& process = cause.culprits.front().process;
+  const auto host = run.hosts.find(process);
+  const auto facts =
+      read_process_facts(run.folder, run.attempt, process, host == run.hosts.end() ? "" : host->second);
+  if (facts) complete(cause, *facts);
 }
 
 /// The meaning of an exit that nlaunch did not request.
@@ -237,6 +252,38 @@ Finding end_of_child(const Diagnosis& diagnosis, const KnownCulprit& child) {
   return finding;
 }
 
+/// Of a process whose output is on another node.
+std::optional<Finding> known_exception(const Diagnosis& diagnosis) {
+  const auto& run = *diagnosis.run;
+  const bool has_output = std::ranges::any_of(
+      diagnosis.inputs, [&](const Input& input) { return process_of_file(input.name) == run.first; });
+  if (run.exception.empty() || has_output) return std::nullopt;
+  auto finding = at_the_end_of(diagnosis, run.first);
+  finding.category = "python-exception";
+  finding.text = run.exception;
+  finding.why = fmt::format("Python raised {} in {} and nothing caught it",
+                            run.exception.substr(0, run.exception.find(':')), run.first);
+  finding.fix = "the log of that process, on its node, has the traceback";
+  finding.weight = kException;
+  Origin who;
+  who.process = run.first;
+  finding.culprits = {who};
+  return finding;
+}
+
+Finding seen_cause(const Diagnosis& diagnosis, const KnownCause& cause) {
+  auto finding = at_the_end_of(diagnosis, diagnosis.run->first);
+  finding.category = cause.category;
+  finding.why = cause.why;
+  finding.fix = cause.fix;
+  finding.confidence = cause.sure ? Confidence::sure : Confidence::likely;
+  finding.weight = cause.sure ? kSeenCause : kEndOfFirst;
+  Origin who;
+  who.process = diagnosis.run->first;
+  finding.culprits = {who};
+  return finding;
+}
+
 /// What the summary of a run knows about its end: what was killed, what blocked it, what failed first.
 std::optional<Finding> known_end(const Diagnosis& diagnosis, const Collector& collector) {
   if (!diagnosis.run || diagnosis.inputs.empty()) return std::nullopt;
@@ -244,14 +291,17 @@ std::optional<Finding> known_end(const Diagnosis& diagnosis, const Collector& co
   if (!run.failed)
     return run.ended_early ? std::optional(early_end(diagnosis, *run.ended_early)) : std::nullopt;
   if (run.hang && run.hang->sure) return end_of_hang(diagnosis, *run.hang);
+  if (run.cause && run.cause->sure) return seen_cause(diagnosis, *run.cause);
   const bool by_itself = run.code.value_or(0) <= kOfSignals;
   if (auto asked = asked_to_end(collector, run); asked && by_itself) return asked;
   if (run.lost_child) return end_of_child(diagnosis, *run.lost_child);
   if (run.hang) return end_of_hang(diagnosis, *run.hang);
+  if (run.cause) return seen_cause(diagnosis, *run.cause);
   auto finding = at_the_end_of(diagnosis, run.first);
   const auto* end = by_itself ? nullptr : end_by(sys::signal_name(*run.code - kOfSignals), run);
   if (end != nullptr && !run.first.empty())
     return end_of(std::move(finding), origin_from(run.first_known), *end, kKilledFirst);
+  if (auto raised = known_exception(diagnosis)) return raised;
   finding.category = "process-exited";
   finding.why = run.what;
   finding.fix = "its last lines say why, in a form that nlaunch does not recognize";
@@ -297,6 +347,7 @@ Diagnosis diagnose(const std::vector<std::string>& paths, const Options& options
     (finding.role == Role::note ? diagnosis.notes : diagnosis.findings).push_back(std::move(finding));
   }
   confirm_missing_program(diagnosis, collector);
+  complete_cause(diagnosis);
   return diagnosis;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -35,6 +36,8 @@ struct Finding {
   std::string why;
   std::string fix;
   std::string source;
+  std::map<std::string, std::string>
+      parts{};  ///< what the groups of its signature matched: "module" → "vllm"
   Confidence confidence = Confidence::sure;
   bool lasting = false;     ///< success of the program does not make up for it
   std::uint64_t count = 1;  ///< lines that report it

@@ -102,6 +102,17 @@ bool adds_nothing(const Finding& end, const std::vector<Finding>& told, const Co
          });
 }
 
+/// Where a line of the first process reports what nlaunch saw, the finding is at that line.
+void move_to_its_line(Finding& seen, const std::vector<Finding>& told, const Collector& collected) {
+  const auto line = std::ranges::find_if(told, [&](const Finding& finding) {
+    return finding.category == seen.category && collected.standing(finding.position.file) == Standing::failed;
+  });
+  if (line == told.end()) return;
+  seen.position = line->position;
+  seen.text = line->text;
+  seen.time = line->time;
+}
+
 /// If processes lost a peer, and one is known to have exited, it is the peer: the one on the host that they
 /// lost, or else the first that exited.
 void name_the_peer(Classes& classes, const Collector& collected) {
@@ -231,7 +242,10 @@ std::vector<Finding> ranked(const Collector& collected, const std::optional<Find
   for (auto& finding : collected.analysed()) told.push_back(std::move(finding));
   if (end) {
     ended_badly = true;
-    if (!adds_nothing(*end, told, collected)) told.push_back(*end);
+    if (!adds_nothing(*end, told, collected)) {
+      told.push_back(*end);
+      if (end->weight == kSeenCause) move_to_its_line(told.back(), told, collected);
+    }
   }
   const bool failed = !told.empty();
   told.insert(told.end(), hints.begin(), hints.end());

@@ -16,6 +16,10 @@ inline constexpr int kKilledFirst = 46;
 /// A signal killed a process below one of the plan's; what was printed after that is left out. One that
 /// exited normally may have done so because of what its server printed before: kKilledFirst.
 inline constexpr int kLostChild = 55;
+/// An exception that nothing caught.
+inline constexpr int kException = 50;
+/// nlaunch saw why the first process failed: that outweighs what the log says in general.
+inline constexpr int kSeenCause = 76;
 /// Evidence showed what blocked the run.
 inline constexpr int kSureHang = 72;
 

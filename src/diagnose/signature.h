@@ -31,7 +31,7 @@ struct Signature {
   Kind kind = Kind::note;
   int weight = 0;       ///< higher weights explain more; see docs/diagnose.md
   std::string pattern;  ///< RE2's syntax. Its named groups give the origin: see Who
-  std::string why;      ///< what it means
+  std::string why;      ///< what it means. In this and in `fix`, {NAME} stands for what that group matched
   std::string fix;
   std::string source;  ///< "NVIDIA/nccl src/init.cc@2.30.7", an issue, a page
 

@@ -15,7 +15,6 @@ namespace nlaunch::diagnose {
 namespace {
 
 constexpr std::string_view kTracebacks = "tracebacks";
-constexpr int kException = 50;
 constexpr int kShape = 72;
 constexpr int kLostWorker = 30;
 constexpr std::size_t kWindow = 400;      // lines of one chain that are examined

@@ -210,19 +210,37 @@ constexpr std::tuple kActions{
 template <>
 struct Codec<supervise::NodeAction> : VariantCodec<supervise::NodeAction, kActions> {};
 
+constexpr auto kNotReadySeen = form(
+    "seen", field("check", &supervise::NotReadySeen::check), field("last", &supervise::NotReadySeen::last),
+    field("listens", &supervise::NotReadySeen::listens), field("answers", &supervise::NotReadySeen::answers),
+    field("stranger", &supervise::NotReadySeen::stranger), field("remedy", &supervise::NotReadySeen::remedy),
+    field("loading", &supervise::NotReadySeen::loading));
+template <>
+struct Codec<supervise::NotReadySeen> : StructCodec<supervise::NotReadySeen, kNotReadySeen> {};
+
+constexpr auto kPortTaken =
+    form("taken", field("port", &supervise::PortTaken::port), field("index", &supervise::PortTaken::index),
+         field("holder", &supervise::PortTaken::holder), field("remedy", &supervise::PortTaken::remedy));
+template <>
+struct Codec<supervise::PortTaken> : StructCodec<supervise::PortTaken, kPortTaken> {};
+
 constexpr std::tuple kEvents{
     form("started", process<event::Started>(), field("pid", &event::Started::pid)),
     form("not-started", process<event::NotStarted>(), field("reason", &event::NotStarted::reason)),
     form("ready", process<event::Ready>()),
-    form("not-ready", process<event::NotReady>(), field("waited", &event::NotReady::waited)),
+    form("not-ready", process<event::NotReady>(), field("waited", &event::NotReady::waited),
+         field("seen", &event::NotReady::seen)),
     form("unresponsive", process<event::Unresponsive>(), field("reason", &event::Unresponsive::reason)),
     form("fresh", process<event::Fresh>()),
+    form("raised", process<event::Raised>(), field("type_name", &event::Raised::type),
+         field("message", &event::Raised::message), field("ago_ms", &event::Raised::ago),
+         field("within_ms", &event::Raised::within)),
     form("ended", process<event::Ended>(), field("status", &event::Ended::status)),
     form("child-ended", process<event::ChildEnded>(), field("pid", &event::ChildEnded::pid),
          field("title", &event::ChildEnded::title), field("status", &event::ChildEnded::status),
          field("logs", &event::ChildEnded::logs)),
     form("cleaned", process<event::CleanedUp>(), field("killed", &event::CleanedUp::killed),
-         field("last_lines", &event::CleanedUp::last_lines)),
+         field("last_lines", &event::CleanedUp::last_lines), field("port", &event::CleanedUp::port)),
     form("not-killable", process<event::NotKillable>()),
     form("signal", field("signal", &event::Signal::signal)),
     form("node-lost", field("host", &event::NodeLost::host), field("why", &event::NodeLost::why),
@@ -232,6 +250,8 @@ constexpr std::tuple kEvents{
     form("progress", process<event::Progress>(), field("step", &event::Progress::step),
          field("seconds", &event::Progress::seconds), field("total", &event::Progress::total)),
     form("saved", process<event::Saved>(), field("path", &event::Saved::path)),
+    form("linked", process<event::Linked>(), field("kind", &event::Linked::kind),
+         field("url", &event::Linked::url)),
     form("collected", field("trouble", &event::Collected::trouble)),
     form("trouble", field("sentence", &event::Trouble::sentence))};
 using Event = decltype(supervise::ProcessEvent::what);

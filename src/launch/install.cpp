@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/text.h"
@@ -39,10 +40,14 @@ std::vector<std::string> site_folders(const std::vector<std::string>& given,
     folders.push_back((config.empty() ? fs::path(home) / ".config" : fs::path(config)) / "nlaunch" / "sites");
   }
   folders.push_back(install.sites);
-  std::erase_if(folders, [](const std::string& folder) {
-    std::error_code error;
-    return !fs::is_directory(folder, error);
-  });
+  // The same directory may be named twice, for example in the source tree.
+  for (auto folder = folders.begin(); folder != folders.end();) {
+    const auto same = [&](const std::string& other) {
+      std::error_code error;
+      return other == *folder || fs::equivalent(other, *folder, error);
+    };
+    folder = std::any_of(folders.begin(), folder, same) ? folders.erase(folder) : folder + 1;
+  }
   return folders;
 }
 

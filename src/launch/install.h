@@ -9,7 +9,7 @@ struct Install {
   std::string program;        ///< nlaunch itself
   std::string probe;          ///< nlaunch-probe
   std::string scope_library;  ///< libnlaunch-scope.so
-  std::string sites;          ///< the installed profiles; may not exist
+  std::string sites;  ///< the installed profiles, or a link to those of the source tree; may not exist
 };
 Install find_install();
 
@@ -18,8 +18,8 @@ Install find_install();
 std::vector<std::string> parts_in_containers(const Install& install);
 
 /// The directories in which profiles are looked up; the first match wins: `given` (--site-dir),
-/// $NLAUNCH_SITE_PATH, ./site-profiles, $XDG_CONFIG_HOME/nlaunch/sites, the installed share directory. Only
-/// those that exist.
+/// $NLAUNCH_SITE_PATH, ./site-profiles, $XDG_CONFIG_HOME/nlaunch/sites, the installed share directory. Each
+/// once, whether it exists or not.
 std::vector<std::string> site_folders(const std::vector<std::string>& given,
                                       const std::vector<std::string>& environment, const Install& install);
 

@@ -27,6 +27,13 @@ struct BoundLibrary {
   std::string version;  ///< "2.28.9", or empty where it could not be determined
 };
 
+/// The Python of a process, as far as it can be known without starting it.
+struct BoundPython {
+  std::string path;     ///< empty: there is none, or it is in a container
+  std::string version;  ///< "3.11.7", "3.11"; empty: not known
+  bool named = false;   ///< the command runs it; else it is the first on PATH, which the command may use
+};
+
 /// A process that is ready to start: every reference is resolved.
 struct BoundProcess {
   std::uint32_t process = 0;                             ///< index into Plan::processes
@@ -38,15 +45,19 @@ struct BoundProcess {
   /// only the addition. Empty without a wrapper.
   std::vector<std::pair<std::string, std::string>> given{};
   std::string workdir;
-  std::vector<unsigned> cpus;              ///< near its GPUs; empty: no binding
-  std::vector<std::uint16_t> ports;        ///< free when bound
-  std::vector<std::string> preload;        ///< paths of the preloaded libraries, without the scope library
+  std::vector<unsigned> cpus;        ///< near its GPUs; empty: no binding
+  std::vector<std::uint16_t> ports;  ///< free when bound
+  std::vector<std::string> preload;  ///< paths of the preloaded libraries, without the scope library
+  BoundPython python{};
   Ready ready;                             ///< references resolved
   std::optional<Alive> alive;              ///< likewise
   std::optional<Throughput> throughput{};  ///< likewise
   std::optional<Fresh> fresh{};            ///< likewise
   std::optional<OnChange> on_change{};     ///< likewise
   std::string heartbeat;                   ///< likewise; relative to `workdir`
+  /// Where the process leaves the exception that ends it (TORCHELASTIC_ERROR_FILE), on this node only; empty:
+  /// nowhere that nlaunch reads.
+  std::string error_file{};
 };
 
 struct BoundNode {

@@ -24,6 +24,10 @@ ordered_json write(const BoundNode& node, const BoundProcess& process) {
                    {"cpus", process.cpus}, {"ports", process.ports}, {"preload", process.preload},
                    {"env", std::move(env)}};
   if (!wrapper.empty()) out["wrapper"] = wrapper;
+  if (const auto& python = process.python; !python.path.empty()) {
+    out["python"] = {
+        {"path", node.masker.mask(python.path)}, {"version", python.version}, {"named", python.named}};
+  }
   return out;
 }
 

@@ -1,5 +1,7 @@
 #include "plan/build.h"
 
+#include <re2/re2.h>
+
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
@@ -18,6 +20,7 @@
 #include "plan/elastic.h"
 #include "plan/fixed_ports.h"
 #include "plan/groups.h"
+#include "plan/metrics.h"
 #include "plan/placement.h"
 #include "plan/references.h"
 #include "plan/role_builder.h"
@@ -25,6 +28,7 @@
 #include "plan/together.h"
 #include "plan/tolerance.h"
 #include "plan/trackers.h"
+#include "plan/vllm.h"
 #include "plan/watch.h"
 #include "plan/weight_sync.h"
 
@@ -69,6 +73,7 @@ class Builder {
     for (auto& sync : plan_.weight_syncs) sync.world_size = weight_sync_size(plan_, sync);
     if (!diagnostics_.has_errors()) check_elastic(experiment_, plan_, diagnostics_);
     if (!diagnostics_.has_errors()) check_weight_syncs(experiment_, plan_, diagnostics_);
+    check_time_limit();
     if (diagnostics_.has_errors()) return std::unexpected(std::move(diagnostics_));
     ask_for_places(plan_);
     set_ports();
@@ -145,6 +150,18 @@ class Builder {
                            resolve(notify.webhook->from), notify.webhook->name.span.where()};
   }
 
+  void set_metrics(const config::MetricsExport& metrics) {
+    auto& out = plan_.metrics.emplace();
+    out.listen = metrics.listen.value_or("");
+    if (!metrics.file) return;
+    out.file = absolute(resolve(*metrics.file), workdir_, home());
+    const auto unknown = unknown_in_metrics_file(out.file);
+    if (unknown.empty()) return;
+    diagnostics_
+        .error("plan.metrics", metrics.file->span, fmt::format("'metrics.file' cannot contain '{}'", unknown))
+        .hint = "write a path; ${run.id}, ${run.name} and ${run.dir} are replaced";
+  }
+
   void set_identity() {
     plan_.name = experiment_.name.value;
     plan_.experiment = experiment_.path;
@@ -169,6 +186,7 @@ class Builder {
                    : default_folder();
     if (experiment_.checkpoint) set_checkpoint(*experiment_.checkpoint);
     if (experiment_.notify) set_notify(*experiment_.notify);
+    if (experiment_.metrics) set_metrics(*experiment_.metrics);
     if (experiment_.leader_grace) plan_.leader_grace = experiment_.leader_grace->value;
     plan_.weight_syncs.clear();
     for (const auto& sync : experiment_.weight_syncs) add_weight_sync(sync);
@@ -544,8 +562,58 @@ class Builder {
     }
   }
 
+  /// Slurm would announce the end of such a job at its start.
+  void check_time_limit() {
+    if (!experiment_.walltime || scheduler_.walltime != WalltimeUse::honoured) return;
+    const auto& directives = plan_.slurm.directives;
+    const auto time = std::ranges::find(directives, "time", &Directive::name);
+    const auto limit = time == directives.end() ? std::nullopt : parse_time_limit(time->value);
+    const auto& before = experiment_.walltime->before;
+    if (!limit || *limit == std::chrono::seconds::max() || *limit > before) return;
+    auto& error = diagnostics_.error(
+        "plan.walltime", {},
+        fmt::format(
+            "the time limit of the job, {} ({}), is not longer than `walltime.before`, {}: the end would "
+            "be announced at once",
+            time->value, time->origin, format_duration(before)));
+    error.hint = fmt::format("write `time: \"{}\"` or more, or a shorter `before` in `walltime`",
+                             format_time_limit(std::chrono::duration_cast<std::chrono::seconds>(2 * before)));
+  }
+
+  /// Without a shell, "$NAME" reaches the program as it is.
+  void warn_of_shell_variables(const config::Role& role) {
+    static const RE2 kVariable(R"((?:^|[^$\\])\$([A-Za-z_]\w*))");
+    static const RE2 kShell(R"((?:.*/)?(?:ba|z|da|k|fi)?sh|(?:.*/)?(?:ssh|srun|env)|-\w*c)");
+    const auto has_shell = [](const config::Text& word) { return RE2::FullMatch(word.value, kShell); };
+    if (std::ranges::any_of(role.command, has_shell)) return;
+    for (const auto& word : role.command) {
+      std::string name;
+      if (!RE2::PartialMatch(word.value, kVariable, &name)) continue;
+      plan_.warnings.push_back(fmt::format(
+          "role '{}' passes '{}' ({}) as it is, since no shell starts its command; write ${{env.{}}}",
+          role.name.value, word.value, word.span.where(), name));
+    }
+  }
+
+  /// A later stage waits only for what has a check.
+  void warn_of_unchecked_engines() {
+    for (std::size_t stage = 0; stage + 1 < plan_.stages.size(); ++stage) {
+      for (const auto index : plan_.stages[stage]) {
+        const auto& role = plan_.roles[index];
+        if (role.kind != RoleKind::engine || role.ready.given()) continue;
+        const bool vllm = runs_vllm(experiment_.roles[index]);
+        plan_.warnings.push_back(fmt::format(
+            "engine '{}' ({}) has no `ready`: the next stage starts at once, before it answers; write "
+            "{} in it",
+            role.name, role.origin, vllm ? "`ready: vllm`" : "`ready: {http: URL}`"));
+      }
+    }
+  }
+
   void add_warnings() {
     auto& warnings = plan_.warnings;
+    warn_of_unchecked_engines();
+    for (const auto& role : experiment_.roles) warn_of_shell_variables(role);
     if (plan_.node.cpu_slots) {
       warnings.push_back(
           fmt::format("no GPUs found: `gpus` counts CPU slots ({}), over Gloo", plan_.node.gpus));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 
@@ -91,6 +92,44 @@ std::string pools_with_room(const Demand& demand, const Plan& plan) {
   return names.size() > 1 ? fmt::format("[{}]", text::join(names, ", ")) : text::join(names, "");
 }
 
+/// ", with `--tensor-parallel-size 2` in its command", if the command has the old number.
+std::string with_tensor_parallel(const config::Role& role, std::uint32_t before, std::uint32_t after) {
+  constexpr std::array<std::string_view, 5> kOptions{"--tensor-parallel-size", "--tensor_parallel_size",
+                                                     "-tp", "--tp", "--tp-size"};
+  for (std::size_t i = 0; i + 1 < role.command.size(); ++i) {
+    const auto& option = role.command[i].value;
+    if (std::ranges::find(kOptions, option) == kOptions.end()) continue;
+    if (role.command[i + 1].value == std::to_string(before))
+      return fmt::format(", with `{} {}` in its command", option, after);
+  }
+  return "";
+}
+
+/// "--set roles.learner.count=2 --set roles.engine.gpus=2 (2 GPUs for 'learner', 2 for 'engine')"
+std::string way_of_split(const std::vector<Demand>& wanted, const std::vector<Demand>& split,
+                         const config::Experiment& experiment) {
+  std::vector<std::string> settings;
+  std::vector<std::string> shares;
+  std::string more;
+  for (std::size_t i = 0; i < split.size(); ++i) {
+    const bool per_node = split[i].spread == Demand::Spread::per_node;
+    const auto set = [&](std::string_view key, std::uint32_t before, std::uint32_t after) {
+      if (before != after) settings.push_back(fmt::format("--set roles.{}.{}={}", split[i].name, key, after));
+    };
+    set(per_node ? "per_node" : "count", wanted[i].number, split[i].number);
+    set("gpus", wanted[i].gpus, split[i].gpus);
+    if (split[i].gpus == 0) continue;
+    if (wanted[i].gpus != split[i].gpus)
+      more += with_tensor_parallel(experiment.roles[i], wanted[i].gpus, split[i].gpus);
+    if (!split[i].shares_with.empty()) continue;
+    const auto gpus = gpus_of_all(split[i]);
+    shares.push_back(fmt::format("{} for '{}'{}",
+                                 shares.empty() ? text::count(gpus, "GPU") : std::to_string(gpus),
+                                 split[i].name, per_node ? " on each node" : ""));
+  }
+  return fmt::format("{}{} ({})", text::join(settings, " "), more, text::join(shares, ", "));
+}
+
 /// Whether there is a pool that both can use.
 bool may_meet(const Demand& a, const Demand& b) {
   return a.pools.empty() || b.pools.empty() || std::ranges::find_first_of(a.pools, b.pools) != a.pools.end();
@@ -175,6 +214,7 @@ void report_misfit(const Misfit& misfit, const std::vector<Demand>& wanted,
                                                 demand.gpus > own && demand.gpus % own == 0)
     ways.push_back(fmt::format("write `replica: {{nodes: {}}}` and `gpus: {}` for an engine on several nodes",
                                demand.gpus / own, own));
+  if (!misfit.split.empty()) ways.push_back(way_of_split(wanted, misfit.split, experiment));
   if (const auto pools = pools_with_room(demand, plan); per_node && demand.pools.empty() && !pools.empty())
     ways.push_back(fmt::format("write `pool: {}`, whose nodes have enough GPUs", pools));
   error.hint = text::join(ways, ", or ");

@@ -60,7 +60,8 @@ inline constexpr std::string_view kLeftOut = " ";
 template <>
 inline constexpr std::string_view kLeftOut<Condition> = " nodes gpu arch kind library ";
 template <>
-inline constexpr std::string_view kLeftOut<Ready> = " http tcp log file exec delay exited ";
+inline constexpr std::string_view kLeftOut<Ready> =
+    " http tcp log file exec delay exited server origin timeout_origin ";
 template <>
 inline constexpr std::string_view kLeftOut<Restart> = " most_backoff within ";
 template <>
@@ -71,15 +72,18 @@ template <>
 inline constexpr std::string_view kLeftOut<OnChange> = " signal post exec ";
 template <>
 inline constexpr std::string_view kLeftOut<Role> =
-    " alive throughput fresh on_change standby tolerate replica keep_together pools any_cpu share_gpus_with "
-    "gpu_memory wrapper "
+    " origin alive throughput fresh on_change standby tolerate replica keep_together pools any_cpu "
+    "share_gpus_with gpu_memory wrapper "
     "wrapper_origin "
-    "launcher ";
+    "launcher "
+    "metrics ";
 
 template <>
 inline constexpr std::string_view kLeftOut<Checkpoint> = " dir folder complete tracker partial saved resume ";
 template <>
 inline constexpr std::string_view kLeftOut<Notify> = " exec webhook ";
+template <>
+inline constexpr std::string_view kLeftOut<MetricsExport> = " file listen ";
 template <>
 inline constexpr std::string_view kLeftOut<Slurm> = " components borrowed ";
 template <>

@@ -62,6 +62,10 @@ bool DirectiveMerger::check_value(const std::string& name, const std::string& va
     return refuse("value", span, fmt::format("'{}' {}", value, syntax_.why_forbidden),
                   std::string(syntax_.hint_forbidden));
   }
+  if (syntax_.wrong != nullptr) {
+    if (auto [message, hint] = syntax_.wrong(name, value); !message.empty())
+      return refuse("value", span, std::move(message), std::move(hint));
+  }
   if (value != "true" || !needs_value(syntax_, name)) return true;
   return refuse("value", span, fmt::format("'{}' needs a value; `true` would make it a flag", name),
                 fmt::format("write `{0}: VALUE`; `{0}: false` removes it", name));

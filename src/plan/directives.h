@@ -30,6 +30,11 @@ struct DirectiveSyntax {
   /// flags if they are `true`.
   std::string_view with_value;
   std::string_view without_value;
+  /// What is wrong with the value of an option, and how to write it; both are empty if nothing is.
+  struct Wrong {
+    std::string message, hint;
+  };
+  Wrong (*wrong)(std::string_view option, const std::string& value) = nullptr;
   std::string_view forbidden;       ///< characters that a value cannot contain
   std::string_view why_forbidden;   ///< after the quoted value: "would not be expanded: ..."
   std::string_view hint_forbidden;  ///< how to fix it

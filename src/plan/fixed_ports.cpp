@@ -56,10 +56,10 @@ std::optional<int> port_of_words(const std::vector<std::string>& words, std::siz
 }
 
 /// The words of a command that contain a port, by index.
-std::map<std::uint16_t, std::size_t> ports_in_command(const Role& role) {
+std::map<std::uint16_t, std::size_t> places_of_ports(const std::vector<std::string>& command) {
   std::map<std::uint16_t, std::size_t> found;
-  for (std::size_t at = 0; at < role.command.size(); ++at) {
-    if (const auto port = port_of_words(role.command, at))
+  for (std::size_t at = 0; at < command.size(); ++at) {
+    if (const auto port = port_of_words(command, at))
       found.try_emplace(static_cast<std::uint16_t>(*port), at);
   }
   return found;
@@ -75,7 +75,7 @@ std::vector<FixedPort> fixed_ports(const config::Experiment& experiment, const P
     } else if (role.kind != RoleKind::learner) {
       // A launcher's words come before those of the command.
       const auto before = role.command.size() - std::min(role.command.size(), written.command.size());
-      for (const auto& [port, at] : ports_in_command(role))
+      for (const auto& [port, at] : places_of_ports(role.command))
         if (at >= before) found.push_back({i, port, written.command[at - before].span, false});
     }
   }
@@ -107,13 +107,19 @@ std::string who_shares(const Plan& plan, const FixedPort& a, const FixedPort& b)
 
 }  // namespace
 
+std::vector<std::uint16_t> ports_in(const std::vector<std::string>& command) {
+  std::vector<std::uint16_t> ports;
+  for (const auto& [port, at] : places_of_ports(command)) ports.push_back(port);
+  return ports;
+}
+
 std::vector<FixedPortOf> fixed_ports_of(const Role& role) {
   if (role.kind == RoleKind::learner || is_container(role.wrapper)) return {};
   const bool engine = role.kind == RoleKind::engine;
   std::vector<FixedPortOf> found;
   if (const auto number = port_of_check(role.ready))
     found.push_back({static_cast<std::uint16_t>(*number), engine});
-  for (const auto& [port, at] : ports_in_command(role)) {
+  for (const auto& [port, at] : places_of_ports(role.command)) {
     const auto same = std::ranges::find(found, port, &FixedPortOf::number);
     if (same == found.end())
       found.push_back({port, engine});

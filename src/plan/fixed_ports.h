@@ -14,6 +14,9 @@ namespace nlaunch::plan {
 /// processes must be placed.
 void check_fixed_ports(const config::Experiment& experiment, Plan& plan, Diagnostics& diagnostics);
 
+/// The numbers of `--port N` in a command.
+std::vector<std::uint16_t> ports_in(const std::vector<std::string>& command);
+
 /// A fixed port on which a process of the role listens.
 struct FixedPortOf {
   std::uint16_t number = 0;

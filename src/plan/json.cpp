@@ -205,6 +205,7 @@ Plan read_plan(const json& from) {
   read_value(from.at("restart"), plan.restart);
   if (from.contains("checkpoint")) read_value(from.at("checkpoint"), plan.checkpoint);
   if (from.contains("notify")) read_value(from.at("notify"), plan.notify);
+  if (from.contains("metrics")) read_value(from.at("metrics"), plan.metrics);
   if (from.contains("leader_grace_ms")) read_value(from.at("leader_grace_ms"), plan.leader_grace);
   read_value(from.at("secrets"), plan.secrets);
   read_value(from.at("libraries"), plan.libraries);
@@ -296,6 +297,7 @@ ordered_json to_json(const Plan& plan) {
   out["restart"] = to_value(plan.restart);
   if (plan.checkpoint) out["checkpoint"] = to_value(plan.checkpoint);
   if (plan.notify) out["notify"] = to_value(plan.notify);
+  if (plan.metrics) out["metrics"] = to_value(plan.metrics);
   if (plan.leader_grace > Duration()) out["leader_grace_ms"] = to_value(plan.leader_grace);
   out["secrets"] = to_value(plan.secrets);
   out["libraries"] = to_value(plan.libraries);

@@ -1,6 +1,7 @@
 #include "plan/placement.h"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 #include <utility>
 
@@ -247,6 +248,19 @@ std::optional<std::uint32_t> fewest_nodes(const std::vector<Demand>& demands,
   return enough;
 }
 
+/// The demands with `share`/`of` of their units. `halvings`: how often the GPUs of a process are halved, from
+/// the next smaller power of two: the size of a tensor-parallel group divides the heads of a model.
+std::vector<Demand> scaled(std::vector<Demand> demands, std::uint64_t share, std::uint64_t of,
+                           unsigned halvings) {
+  for (auto& demand : demands) {
+    if (demand.gpus == 0) continue;
+    demand.number = static_cast<std::uint32_t>(std::max<std::uint64_t>(1, demand.number * share / of));
+    if (halvings > 0 && demand.gpus > 1)
+      demand.gpus = std::max(1U, std::bit_floor(demand.gpus - 1) >> (halvings - 1));
+  }
+  return demands;
+}
+
 /// The last pool that it can use.
 std::size_t last_pool(const Demand& demand, std::size_t pools) {
   return demand.pools.empty() ? pools - 1 : std::ranges::max(demand.pools);
@@ -271,7 +285,29 @@ Placement place(const std::vector<Demand>& demands, const std::vector<NodeRange>
                       demand.gpus * demand.unit_per_node <= pools[pool].gpus;
     if (ever) misfit.on_nodes = fewest_nodes(demands, pools, pool);
   }
+  const auto none = std::ranges::find(placement.misfits, 0U, &Misfit::fit);
+  if (none != placement.misfits.end()) none->split = split_that_fits(demands, pools);
   return placement;
+}
+
+std::vector<Demand> split_that_fits(const std::vector<Demand>& demands, const std::vector<NodeRange>& pools) {
+  constexpr std::uint32_t kSteps = 64;      // of the number of units
+  constexpr unsigned kMostHalvings = 6;     // of the GPUs of a process
+  constexpr std::uint32_t kMostNodes = 64;  // on more, --nodes is the answer
+  std::uint32_t nodes = 0;
+  for (const auto& pool : pools) nodes += pool.nodes;
+  if (nodes > kMostNodes) return {};
+  std::uint32_t most = 1;
+  for (const auto& demand : demands)
+    if (demand.gpus > 0) most = std::max(most, demand.number);
+  const auto steps = std::min(most, kSteps);
+  for (unsigned halvings = 0; halvings <= kMostHalvings; ++halvings) {
+    for (auto step = steps; step > 0; --step) {
+      auto fewer = scaled(demands, step, steps, halvings);
+      if (Placer(fewer, pools).run().misfits.empty()) return fewer;
+    }
+  }
+  return {};
 }
 
 Placement place(const std::vector<Demand>& demands, std::uint32_t nodes, std::uint32_t gpus_per_node) {

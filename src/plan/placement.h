@@ -53,6 +53,9 @@ struct Misfit {
   /// The smallest number of nodes of the last pool it can use with which everything would fit; nothing: no
   /// number is enough.
   std::optional<std::uint32_t> on_nodes;
+  /// If none of its units fits: all demands as they would fit, see `split_that_fits`. Only of the first such
+  /// role.
+  std::vector<Demand> split{};
 };
 
 struct Placement {
@@ -68,6 +71,11 @@ struct Placement {
 Placement place(const std::vector<Demand>& demands, const std::vector<NodeRange>& pools);
 /// For nodes of one kind.
 Placement place(const std::vector<Demand>& demands, std::uint32_t nodes, std::uint32_t gpus_per_node);
+
+/// The same demands with fewer units, in the same proportions as far as whole numbers permit, and if that is
+/// not enough with fewer GPUs for each process: a power of two, which divides the heads of most models. As
+/// many units as fit. Empty: none was found.
+std::vector<Demand> split_that_fits(const std::vector<Demand>& demands, const std::vector<NodeRange>& pools);
 
 /// Whether it can use nodes of this pool.
 bool may_stand_in(const Demand& demand, std::size_t pool);

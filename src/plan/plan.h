@@ -52,12 +52,16 @@ struct Ready {
   std::optional<Duration> delay;  ///< time after the start
   bool exited = false;            ///< ready when it has exited with code 0; any other exit is a failure
   Duration timeout = std::chrono::minutes(10);  ///< 0: none, the default for `exited`
+  std::optional<ReadyServer> server{};          ///< the server whose health path `http` is
+  std::string origin{};                         ///< location of the setting
+  std::string timeout_origin{};                 ///< likewise; empty: the default
   [[nodiscard]] bool given() const {
     return !http.empty() || !tcp.empty() || !log.empty() || !file.empty() || !exec.empty() ||
            delay.has_value() || exited;
   }
 };
-BOOST_DESCRIBE_STRUCT(Ready, (), (http, tcp, log, file, exec, delay, exited, timeout))
+BOOST_DESCRIBE_STRUCT(Ready, (),
+                      (http, tcp, log, file, exec, delay, exited, timeout, server, origin, timeout_origin))
 
 /// How to detect that a ready process no longer responds.
 struct Alive {
@@ -117,6 +121,7 @@ BOOST_DESCRIBE_STRUCT(KeepTogether, (), (within, nodes, origin))
 
 struct Role : RoleSettings {
   std::string name;
+  std::string origin;                ///< location of its definition; empty in older plans
   std::vector<std::string> command;  ///< empty for a role that another one spawns
   std::string command_origin;        ///< location of the setting
   std::vector<std::string> wrapper;  ///< in front of the command, as written; see container.h
@@ -134,7 +139,8 @@ struct Role : RoleSettings {
   std::optional<double> gpu_memory;          ///< share of each GPU's memory that a process can use
   std::uint16_t rendezvous_port = 0;         ///< on the node of process 0; preferred, see Process::ports
   std::vector<std::string> ports;            ///< names; a process's numbers are in the same order
-  std::vector<std::string> preload;          ///< names of libraries
+  std::string metrics;  ///< the one of them under which it serves Prometheus metrics; empty: none is known
+  std::vector<std::string> preload;  ///< names of libraries
   PreloadScope scope = PreloadScope::process;
   std::vector<EnvOp> env;  ///< all layers above `modules`, lowest first
   Ready ready;
@@ -149,11 +155,11 @@ struct Role : RoleSettings {
                           ///< references
 };
 BOOST_DESCRIBE_STRUCT(Role, (),
-                      (name, kind, command, command_origin, workdir, workdir_origin, venv, count, replica,
-                       keep_together, pools, gpus, any_cpu, share_gpus_with, gpu_memory, rendezvous,
-                       rendezvous_port, ports, preload, scope, ready, alive, throughput, fresh, on_change,
-                       heartbeat, stop, restart, tolerate, standby, ends_run, exit_ok, leave, spawned_by,
-                       classify, wrapper, wrapper_origin, launcher, env))
+                      (name, origin, kind, command, command_origin, workdir, workdir_origin, venv, count,
+                       replica, keep_together, pools, gpus, any_cpu, share_gpus_with, gpu_memory, rendezvous,
+                       rendezvous_port, ports, metrics, preload, scope, ready, alive, throughput, fresh,
+                       on_change, heartbeat, stop, restart, tolerate, standby, ends_run, exit_ok, leave,
+                       spawned_by, classify, wrapper, wrapper_origin, launcher, env))
 
 /// Processes in a replica of the role; 1 without replicas.
 inline std::uint32_t replica_size(const Role& role) {
@@ -455,6 +461,15 @@ struct Notify {
 };
 BOOST_DESCRIBE_STRUCT(Notify, (), (on, exec, webhook))
 
+/// Where the metrics of the run go to.
+struct MetricsExport {
+  /// On the leader's node, for node_exporter's textfile collector: absolute, see `metrics_file_of`. Empty:
+  /// none.
+  std::string file;
+  std::string listen;  ///< "127.0.0.1:9400" on that node, where port 0 is any free one; empty: no port
+};
+BOOST_DESCRIBE_STRUCT(MetricsExport, (), (file, listen))
+
 struct Plan {
   std::string name;
   std::string experiment;  ///< path of the experiment file
@@ -488,8 +503,9 @@ struct Plan {
   std::map<int, SignalRule> signals;
   Restart restart;  ///< of the whole job
   std::optional<Checkpoint> checkpoint;
-  std::optional<Notify> notify;  ///< nothing: nobody is notified
-  Duration leader_grace{};       ///< how long agents keep their processes without a leader; 0: they stop them
+  std::optional<Notify> notify;          ///< nothing: nobody is notified
+  std::optional<MetricsExport> metrics;  ///< nothing: they are not exported
+  Duration leader_grace{};  ///< how long agents keep their processes without a leader; 0: they stop them
   std::vector<std::string> warnings;
   std::vector<std::string> sources;  ///< files that it was built from, absolute
   std::map<std::string, std::string> vars;

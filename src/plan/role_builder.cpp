@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "config/role.h"
 #include "plan/container.h"
+#include "plan/metrics.h"
 #include "sys/net_check.h"
 
 namespace nlaunch::plan {
@@ -64,6 +65,7 @@ Role RoleBuilder::build(const config::Role& role) {
   Role made;
   static_cast<RoleSettings&>(made) = role;
   made.name = role.name.value;
+  made.origin = role.name.span.where();
   const bool launched = role.launcher && !role.command.empty();  // a role with an error can have no command
   if (launched) add_launcher(made, role);
   const std::size_t first =
@@ -90,6 +92,7 @@ Role RoleBuilder::build(const config::Role& role) {
   for (const auto& partner : role.share_gpus_with) made.share_gpus_with.push_back(partner.value);
   if (role.gpu_memory) made.gpu_memory = role.gpu_memory->value;
   for (const auto& port : role.ports) made.ports.push_back(port.value);
+  made.metrics = metrics_port(role);
   for (const auto& library : role.preload) add_preload(made, library);
   made.scope = role.scope.value_or(role.kind == RoleKind::learner && !role.launcher ? PreloadScope::process
                                                                                     : PreloadScope::tree);
@@ -185,9 +188,13 @@ Ready RoleBuilder::make_ready(const config::Ready& ready, const config::Role& ro
   }
   if (ready.http) check_address("plan.ready", *ready.http, made.http, sys::parse_http_url, diagnostics_);
   if (ready.tcp) check_address("plan.ready", *ready.tcp, made.tcp, sys::parse_endpoint, diagnostics_);
-  made.timeout = ready.timeout.value_or(ready.server   ? kTimeoutOfServer
-                                        : ready.exited ? Duration{}
-                                                       : Ready{}.timeout);
+  made.timeout = ready.timeout  ? ready.timeout->value
+                 : ready.server ? kTimeoutOfServer
+                 : ready.exited ? Duration{}
+                                : Ready{}.timeout;
+  if (ready.server) made.server = ready.server->value;
+  made.origin = ready.span.where();
+  if (ready.timeout) made.timeout_origin = ready.timeout->span.where();
   return made;
 }
 

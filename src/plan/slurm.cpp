@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 
 #include "base/text.h"
 #include "config/pools.h"
@@ -50,6 +51,18 @@ constexpr std::string_view kSbatchOthers =
     "resv-ports"
     " container-id help usage version export-file het-group consolidate-segments spread-segments";
 
+/// sbatch refuses a time in any other form, without saying which one it expects.
+DirectiveSyntax::Wrong wrong_value(std::string_view option, const std::string& value) {
+  const bool is_time = option == "time" || option == "time-min";
+  if (!is_time || value == "true" || value == "false" || parse_time_limit(value)) return {};
+  const auto duration = parse_duration(value);
+  return {fmt::format("'{}' is not a time limit of Slurm", value),
+          duration
+              ? fmt::format("write \"{}\"",
+                            format_time_limit(std::chrono::duration_cast<std::chrono::seconds>(*duration)))
+              : "write HOURS:MINUTES:SECONDS in quotes, for example \"24:00:00\", or DAYS-HOURS"};
+}
+
 constexpr DirectiveSyntax kSbatch{
     .scheduler = "slurm",
     .command = "sbatch",
@@ -58,6 +71,7 @@ constexpr DirectiveSyntax kSbatch{
     .owned = kSbatchOwned,
     .with_value = kSbatchWithValue,
     .without_value = kSbatchFlags,
+    .wrong = wrong_value,
     .forbidden = "$`",
     .why_forbidden = "would not be expanded: no shell reads #SBATCH lines",
     .hint_forbidden =

@@ -15,8 +15,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 /// Members of a role.
-constexpr std::array<std::string_view, 8> kMayChange{"command", "wrapper",    "workdir", "env",
-                                                     "ready",   "throughput", "alive",   "fresh"};
+constexpr std::array<std::string_view, 9> kMayChange{"command",    "wrapper", "workdir", "env",    "ready",
+                                                     "throughput", "alive",   "fresh",   "metrics"};
 /// The inputs of a plan, and what it says about itself.
 constexpr std::array<std::string_view, 5> kOfTheFiles{"experiment", "site_path", "sources", "warnings",
                                                       "vars"};

@@ -15,6 +15,7 @@
 #include "preflight/groups/group_outcome.h"
 #include "preflight/groups/trials.h"
 #include "preflight/report/report_json.h"
+#include "sys/files.h"
 
 namespace nlaunch::preflight {
 namespace {
@@ -67,6 +68,8 @@ NodeObservations gather(const Request& request) {
     });
   }
   observations.ports = ask_ports(request.plan, request.node);
+  observations.interfaces = sys::names_in("/sys/class/net");
+  std::erase(observations.interfaces, "bonding_masters");  // a file of the bonding driver
   for (auto& [role, library] : libraries) observations.libraries[role] = library.get();
   observations.machine = machine.get();
   observations.answers = answers.get();

@@ -4,6 +4,7 @@
 
 #include "plan/fixed_ports.h"
 #include "sys/tcp_port.h"
+#include "sys/tcp_sockets.h"
 
 namespace nlaunch::preflight {
 namespace {
@@ -23,7 +24,12 @@ std::vector<PortFact> ask_ports(const plan::Plan& plan, const plan::BoundNode& n
     for (const auto port : plan::fixed_ports_of(plan.role_of(plan.processes[process.process]))) {
       if (std::ranges::find(out, port.number, &PortFact::port) != out.end()) continue;
       const auto trouble = sys::try_to_listen(port.number);
-      out.push_back({process.name, port.number, trouble ? trouble.message() : "", port.sure});
+      auto& fact =
+          out.emplace_back(PortFact{process.name, port.number, trouble ? trouble.message() : "", port.sure});
+      const auto holder = trouble ? sys::port_holder(port.number) : std::nullopt;
+      if (!holder) continue;
+      fact.holder = holder->str();
+      fact.remedy = holder->how_to_free();
     }
   }
   return out;

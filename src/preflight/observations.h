@@ -60,8 +60,10 @@ struct RolePython {
 struct PortFact {
   std::string process;
   std::uint16_t port = 0;
-  std::string error;  ///< empty: free
-  bool sure = true;   ///< the process listens there
+  std::string error;     ///< empty: free
+  bool sure = true;      ///< the process listens there
+  std::string holder{};  ///< who listens there now: "server.py (pid 4711, user alice)"; empty: nobody is seen
+  std::string remedy{};  ///< what frees the port
 };
 /// A directory that the run will use; nlaunch-probe checks it ("folder/PATH").
 struct Folder {
@@ -112,6 +114,7 @@ struct NodeObservations {
   std::map<std::uint32_t, RolePython> pythons{};     ///< by role, for those that are expected to have one
   std::map<std::uint32_t, LibraryFact> libraries{};  ///< by role, for roles that use GPUs here
   std::vector<PortFact> ports{};
+  std::vector<std::string> interfaces{};  ///< names of network interfaces; empty: unknown
   std::vector<Folder> folders{};
   std::vector<SharedFolder> shared_folders{};
   std::vector<NixlTransfer> nixl{};

@@ -10,7 +10,10 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "plan/container.h"
+#include "plan/fixed_ports.h"
+#include "supervise/error_file.h"
 #include "supervise/signals.h"
+#include "sys/files.h"
 #include "sys/spawn.h"
 
 namespace nlaunch::supervise {
@@ -67,11 +70,14 @@ struct LocalBackend::Live {
   bool ended = false;         ///< its wait status is known
   bool killed = false;        ///< by nlaunch, with its descendants
   sys::WaitStatus status{};
+  Duration started_at{};
   Duration ended_at{};
-  FileStamp file{};                   ///< its readiness file, before it was started
-  FileStamp heartbeat{};              ///< its heartbeat file, when last seen
-  std::shared_ptr<LineWatch> line{};  ///< for its readiness, since it was started
+  std::optional<process_event::Raised> raised{};  ///< what ended it; told before its end
+  FileStamp file{};                               ///< its readiness file, before it was started
+  FileStamp heartbeat{};                          ///< its heartbeat file, when last seen
+  std::shared_ptr<LineWatch> line{};              ///< for its readiness, since it was started
   std::unique_ptr<Readiness> readiness{};
+  std::unique_ptr<NotReadySearch> search{};        ///< once it was not ready in time
   std::unique_ptr<Liveness> liveness{};            ///< once it is ready
   std::unique_ptr<ThroughputReader> throughput{};  ///< once it is ready
   std::shared_ptr<LineWatch>
@@ -152,6 +158,7 @@ void LocalBackend::look_at_files() {
   loop_.after(kLookAtFiles, [this] {
     output_->check();
     shared_memory_.note(sys::own_descendants);
+    keep_error_folder();
     look_at_files();
   });
 }
@@ -205,6 +212,12 @@ void LocalBackend::tell_progress(ProcessIndex process, const Live& live) {
                                  said->total ? static_cast<std::int64_t>(*said->total) : -1});
   }
   for (const auto& path : reader.take_saved()) tell(process_event::Saved{process, live.absolute(path)});
+  for (const auto& link : reader.take_links()) {
+    const bool known = std::ranges::find(links_, link.url, &process_event::Linked::url) != links_.end();
+    if (known || links_.size() == kMostLinks) continue;
+    links_.push_back({process, link.kind, link.url});
+    tell(links_.back());
+  }
   for (const auto remark : reader.take_remarks()) {
     tell(process_event::Trouble{std::string(remarks()[remark].sentence)});
   }
@@ -216,12 +229,14 @@ void LocalBackend::perform(const NodeAction& action) {
 
 void LocalBackend::replay_events() {
   for (auto& [process, live] : live_) live.needs_replay = live.pid > 0;
+  for (const auto& link : links_) tell(link);
 }
 
 void LocalBackend::on(const action::Start& start) {
   auto& live = live_.at(start.process);
   if (std::exchange(live.needs_replay, false)) {
     tell(process_event::Started{start.process, live.pid});
+    if (live.ended && live.raised) tell(*live.raised);
     if (live.ended) tell(process_event::Ended{start.process, live.status});
     return;
   }
@@ -248,6 +263,9 @@ Result<pid_t> LocalBackend::spawn(Live& live) {
   request.mark = (static_cast<std::uint64_t>(::getpid()) << kPidBits) | ++starts_;
   live.file = stamp_of(live.ready().file);
   live.heartbeat = stamp_of(live.absolute(live.bound->heartbeat));
+  forget_error(live);
+  live.raised.reset();
+  live.started_at = since_start();
   auto pid = sys::spawn(request);
   if (pid) {
     live.subtree = {*pid, *request.mark};
@@ -255,6 +273,51 @@ Result<pid_t> LocalBackend::spawn(Live& live) {
     live.ended = live.killed = false;
   }
   return pid;
+}
+
+/// What a process left of the exception that ended it, as text: no secret is in it.
+std::filesystem::path LocalBackend::record_of(const Live& live) const {
+  return options_.logs.parent_path() / "errors" / (live.bound->name + ".log");
+}
+
+/// Of an earlier start of the process.
+void LocalBackend::forget_error(const Live& live) const {
+  if (live.bound->error_file.empty()) return;
+  std::error_code ignored;
+  std::filesystem::remove(live.bound->error_file, ignored);
+  std::filesystem::remove(record_of(live), ignored);
+  keep_error_folder();
+}
+
+/// A service that cleans /tmp removes a directory that stays empty for days, and PyTorch would then report
+/// that it cannot write there, in place of the exception.
+void LocalBackend::keep_error_folder() const {
+  for (const auto& [process, live] : live_) {
+    if (live.bound->error_file.empty()) continue;
+    // Without it the exception is in the log alone.
+    (void)sys::make_private_folder(std::filesystem::path(live.bound->error_file).parent_path());
+    return;
+  }
+}
+
+/// The file itself is removed: it can contain secrets. A process that exited with 0 got over what it
+/// recorded.
+void LocalBackend::tell_error(ProcessIndex process, Live& live) {
+  if (live.bound->error_file.empty()) return;
+  const auto error = read_error(live.bound->error_file, options_.node.masker);
+  std::error_code ignored;
+  std::filesystem::remove(live.bound->error_file, ignored);
+  if (!error || live.status.ok()) return;
+  const auto record = record_of(live);
+  // A full disk has been reported where it mattered.
+  if (sys::make_private_folder(record.parent_path()))
+    (void)sys::write_file_atomically(record, error->traceback);
+  const auto now = std::chrono::duration_cast<Duration>(std::chrono::system_clock::now().time_since_epoch());
+  const auto ago = now - error->at;
+  const bool plausible = ago >= Duration() && ago <= live.ended_at - live.started_at + error->within;
+  live.raised = process_event::Raised{process, error->type, error->message, plausible ? ago : Duration(),
+                                      plausible ? error->within : Duration()};
+  tell(*live.raised);
 }
 
 /// From the start of the process: the leader asks for the line later, on another node by a message delay.
@@ -277,9 +340,11 @@ void LocalBackend::ended(ProcessIndex process, sys::WaitStatus status) {
   live.status = status;
   live.ended_at = since_start();
   live.readiness.reset();
+  live.search.reset();
   live.liveness.reset();
   live.throughput.reset();
   live.fresh.reset();
+  tell_error(process, live);
   tell(process_event::Ended{process, status});
 }
 
@@ -289,11 +354,7 @@ void LocalBackend::on(const action::AwaitReady& await) {
   if (live.ended || live.subtree.leader == 0) return;  // its exit is reported anyway
   Readiness::Then then{
       .ready = [this, process] { tell(process_event::Ready{process}); },
-      .timed_out =
-          [this, process] {
-            tell(process_event::NotReady{process,
-                                         options_.node.masker.mask(live_.at(process).readiness->status())});
-          },
+      .timed_out = [this, process] { look_around(process); },
       .line = live.line,
       .note =
           [this, role = live.role](const std::string& sentence) {
@@ -304,6 +365,85 @@ void LocalBackend::on(const action::AwaitReady& await) {
       .elsewhere = plan::is_started_elsewhere(live.bound->argv)};
   live.readiness = std::make_unique<Readiness>(loop_, live.ready(), live.file,
                                                live.request(live.bound->ready.exec), std::move(then));
+}
+
+namespace {
+
+/// A process and its descendants.
+std::vector<pid_t> tree_of(pid_t leader) {
+  std::vector<pid_t> pids{leader};
+  for (const auto& below : sys::descendants(leader)) pids.push_back(below.pid);
+  return pids;
+}
+
+/// The port that a check connects to on this machine.
+std::optional<std::uint16_t> port_checked_here(const plan::Ready& ready) {
+  const auto url = sys::parse_http_url(ready.http);
+  const auto endpoint = url ? url->endpoint : sys::parse_endpoint(ready.tcp).value_or(sys::Endpoint());
+  return is_this_machine(endpoint.host) ? text::whole_number<std::uint16_t>(endpoint.port) : std::nullopt;
+}
+
+}  // namespace
+
+/// The process is reported as not ready a moment later, once it is known what else answers.
+void LocalBackend::look_around(ProcessIndex process) {
+  auto& live = live_.at(process);
+  auto done = [this, process,
+               waited = options_.node.masker.mask(live.readiness->status())](NotReadySeen seen) {
+    tell(process_event::NotReady{process, waited, std::move(seen)});
+  };
+  live.search = std::make_unique<NotReadySearch>(loop_, live.ready(), tree_of(live.subtree.leader),
+                                                 seen_so_far(live), std::move(done));
+}
+
+NotReadySeen LocalBackend::seen_so_far(const Live& live) const {
+  const auto& masker = options_.node.masker;
+  NotReadySeen seen{.check = masker.mask(live.readiness->target()),
+                    .last = masker.mask(live.readiness->result()),
+                    .loading = loading_line(last_lines_of(live))};
+  const auto port = port_checked_here(live.ready());
+  const auto holder = port ? sys::port_holder(*port) : std::nullopt;
+  const auto own = tree_of(live.subtree.leader);
+  const bool is_strange = holder && std::ranges::find(own, holder->pid) == own.end() &&
+                          !plan::is_started_elsewhere(live.bound->argv);
+  if (!is_strange) return seen;
+  seen.stranger = name_of_holder(*holder);
+  if (seen.stranger == holder->str()) seen.remedy = holder->how_to_free();
+  return seen;
+}
+
+/// "engine.1 of this run", "server.py (pid 4711, user alice)"
+std::string LocalBackend::name_of_holder(const sys::PortHolder& holder) const {
+  for (const auto& [process, live] : live_) {
+    const auto own = live.subtree.leader > 0 ? tree_of(live.subtree.leader) : std::vector<pid_t>();
+    if (std::ranges::find(own, holder.pid) != own.end())
+      return fmt::format("{} of this run", live.bound->name);
+  }
+  return holder.str();
+}
+
+/// The port that the output of a failed process says is in use: of those that it names, else of those that
+/// the process was given, the first that somebody else holds.
+std::optional<PortTaken> LocalBackend::port_taken(const Live& live) const {
+  constexpr std::size_t kLines = 200;
+  if (live.killed || live.status.ok()) return std::nullopt;
+  auto ports = ports_in_use(output_->last_lines(live.output, kLines));
+  if (!ports) return std::nullopt;
+  const auto& own = live.bound->ports;
+  ports->insert(ports->end(), own.begin(), own.end());
+  for (const auto port : plan::ports_in(live.bound->argv)) ports->push_back(port);
+  if (const auto checked = port_checked_here(live.ready())) ports->push_back(*checked);
+  for (const auto port : *ports) {
+    const auto holder = sys::port_holder(port);
+    if (!holder) continue;
+    const auto index = std::ranges::find(own, port) - own.begin();
+    PortTaken taken{.port = port,
+                    .index = index == std::ssize(own) ? -1 : static_cast<std::int32_t>(index),
+                    .holder = name_of_holder(*holder)};
+    if (taken.holder == holder->str()) taken.remedy = holder->how_to_free();
+    return taken;
+  }
+  return std::nullopt;
 }
 
 void LocalBackend::on(const action::Watch& watch) {
@@ -384,6 +524,7 @@ void LocalBackend::on(const action::SignalGroup& send) {
     signal_group(live.subtree.leader, live.bound->wrapper, SIGCONT);
   }
   live.readiness.reset();
+  live.search.reset();
   live.liveness.reset();
   live.throughput.reset();
 }
@@ -446,7 +587,7 @@ void LocalBackend::cleaned_up(ProcessIndex process, const Cleaner::Result& resul
   readers_[live.output].finish();
   tell_progress(process, live);
   live.subtree.leader = 0;
-  tell(process_event::CleanedUp{process, result.killed, last_lines_of_task(live)});
+  tell(process_event::CleanedUp{process, result.killed, last_lines_of_task(live), port_taken(live)});
 }
 
 std::vector<std::string> LocalBackend::last_lines_of(const Live& live) const {

@@ -7,6 +7,7 @@
 #include "supervise/child_watch.h"
 #include "supervise/cleaner.h"
 #include "supervise/liveness.h"
+#include "supervise/not_ready_search.h"
 #include "supervise/output.h"
 #include "supervise/process_backend.h"
 #include "supervise/progress.h"
@@ -16,6 +17,7 @@
 #include "sys/net_check.h"
 #include "sys/oom_kills.h"
 #include "sys/shared_memory.h"
+#include "sys/tcp_sockets.h"
 
 namespace nlaunch::supervise {
 
@@ -97,7 +99,15 @@ class LocalBackend : public ProcessBackend {
   void look_at_progress();
   void tell_progress(ProcessIndex process, const Live& live);
   Result<pid_t> spawn(Live& live);
+  [[nodiscard]] std::filesystem::path record_of(const Live& live) const;
+  void forget_error(const Live& live) const;
+  void keep_error_folder() const;
+  void tell_error(ProcessIndex process, Live& live);
   void watch_for_line(Live& live);
+  void look_around(ProcessIndex process);
+  [[nodiscard]] NotReadySeen seen_so_far(const Live& live) const;
+  [[nodiscard]] std::optional<PortTaken> port_taken(const Live& live) const;
+  [[nodiscard]] std::string name_of_holder(const sys::PortHolder& holder) const;
   void notify_failed(const action::Notify& notify, const std::string& why);
   void ended(ProcessIndex process, sys::WaitStatus status);
   [[nodiscard]] std::map<std::string, std::uint64_t> log_sizes() const;
@@ -124,7 +134,8 @@ class LocalBackend : public ProcessBackend {
   std::unique_ptr<RE2> saved_;                  ///< for checkpoints in learners' lines; null: none
   std::unique_ptr<sys::ExecCheck> collection_;  ///< of evidence, in progress
   std::unique_ptr<sys::ExecCheck> beside_;
-  std::vector<ProgressReader> readers_;  ///< by index into the Output
+  std::vector<ProgressReader> readers_;       ///< by index into the Output
+  std::vector<process_event::Linked> links_;  ///< that were told
   std::map<ProcessIndex, Live> live_;
   /// Pending notifications, until they are answered.
   std::map<std::uint64_t, std::unique_ptr<sys::NetCheck>> posts_;

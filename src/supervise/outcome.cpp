@@ -68,23 +68,60 @@ Json child_json(const ChildReport& child) {
 Json process_json(const ProcessReport& process) {
   auto children = Json::array();
   for (const auto& child : process.children) children.push_back(child_json(child));
-  return {{"name", process.name},
-          {"host", process.host},
-          {"rank", process.rank},
-          {"program", process.program},
-          {"pid", process.pid},
-          {"started_ms", milliseconds(process.started)},
-          {"ready_ms", milliseconds(process.ready)},
-          {"ended_ms", milliseconds(process.ended)},
-          {"end", status_json(process.status)},
-          {"restarts", process.restarts},
-          {"children", std::move(children)},
-          {"ended_early", process.ended_early},
-          {"lost", process.lost},
-          {"left_behind", process.left_behind},
-          {"last_lines", process.last_lines},
-          {"log", process.log},
-          {"log_when_decided", process.log_when_decided ? Json(*process.log_when_decided) : Json(nullptr)}};
+  Json out{{"name", process.name},
+           {"host", process.host},
+           {"rank", process.rank},
+           {"program", process.program},
+           {"pid", process.pid},
+           {"started_ms", milliseconds(process.started)},
+           {"ready_ms", milliseconds(process.ready)},
+           {"ended_ms", milliseconds(process.ended)},
+           {"end", status_json(process.status)},
+           {"restarts", process.restarts},
+           {"children", std::move(children)},
+           {"ended_early", process.ended_early},
+           {"lost", process.lost},
+           {"left_behind", process.left_behind},
+           {"last_lines", process.last_lines},
+           {"log", process.log},
+           {"log_when_decided", process.log_when_decided ? Json(*process.log_when_decided) : Json(nullptr)}};
+  if (const auto& raised = process.exception)
+    out["exception"] = {
+        {"type", raised->type}, {"message", raised->message}, {"raised_ms", raised->at.count()}};
+  return out;
+}
+
+/// The first line of a message that is not blank, shortened.
+std::string first_line(const std::string& message) {
+  constexpr std::size_t kLongest = 200;
+  const auto begin =
+      std::string_view(message).substr(std::min(message.find_first_not_of(" \t\r\n"), message.size()));
+  const auto line = text::printable(text::trim(begin.substr(0, begin.find('\n'))));
+  const auto characters = text::characters(line);
+  if (characters.size() <= kLongest) return line;
+  return line.substr(0, static_cast<std::size_t>(characters[kLongest].data() - line.data())) + "...";
+}
+
+/// "; learner.1 raised RuntimeError: CUDA error": what ended the process that failed first.
+std::string by_exception(const Outcome& outcome) {
+  if (!outcome.first) return "";
+  const auto& first = outcome.processes[*outcome.first];
+  // What it raised after its stop signal is how it took that.
+  const bool later = first.exception && first.exception->at > outcome.decided.value_or(outcome.took);
+  if (!first.exception || (first.stopped && later)) return "";
+  return fmt::format("; {} raised {}", first.name, first.exception->str());
+}
+
+/// "learner.3 raised RuntimeError 12.1s into the run, 350ms before learner.1 exited with code 1: CUDA error"
+std::string raised_before(const Outcome& outcome, const ProcessFailed& failed) {
+  const auto& first = outcome.processes[*outcome.first];
+  const auto& raised = *first.exception;
+  const auto& decider = outcome.processes[failed.process];
+  const auto line = first_line(raised.message);
+  return fmt::format("{} raised {} {} into the run, {} before {} {}{}{}", who(first),
+                     raised.type.empty() ? "an exception" : raised.type, in_seconds(raised.at),
+                     in_seconds(decider.ended.value_or(raised.at) - raised.at), who(decider),
+                     failed.status.str(), line.empty() ? "" : ": ", line);
 }
 
 /// "; before that, VLLM::EngineCore (pid 4711) of engine.0 was killed by SIGKILL 69.7s into the run"
@@ -154,6 +191,71 @@ std::optional<LostChild> lost_child(const Outcome& outcome) {
   return by_itself || with_a_code ? std::nullopt : lost;
 }
 
+std::string Exception::str() const {
+  const auto line = first_line(message);
+  if (type.empty()) return line;
+  return line.empty() ? type : fmt::format("{}: {}", type, line);
+}
+
+namespace {
+
+std::string_view role_of(const ProcessReport& process) {
+  return std::string_view(process.name).substr(0, process.name.find('.'));
+}
+
+/// An exception before this moment came before the failure that decided the outcome. Nothing: none did.
+std::optional<Duration> end_of(const ProcessReport& decider, sys::WaitStatus status) {
+  // After its exception, Python stops threads and closes communicators. The others do not wait for that.
+  constexpr Duration kToExit = std::chrono::seconds(5);
+  // PyTorch's watchdog aborts a rank that waits for another one. Any other signal comes from outside, or is
+  // a crash.
+  if (status.by_signal() && status.signal() != SIGABRT) return std::nullopt;
+  if (decider.exception) return decider.exception->at;
+  return decider.ended ? std::optional(*decider.ended - kToExit) : std::nullopt;
+}
+
+/// The latest moment at which it can have raised its exception, next to the clock of another process. The
+/// clocks of two nodes are compared by messages: see RemoteBackend.
+Duration latest_of(const ProcessReport& process, const ProcessReport* other) {
+  constexpr Duration kClockError = std::chrono::milliseconds(10);
+  const bool one_clock = other == nullptr || process.host == other->host;
+  return process.exception->at + process.exception->within + (one_clock ? Duration() : kClockError);
+}
+
+/// Whether its exception can be why the run ended. `decider`: null if no exit decided it.
+bool may_be_first(const ProcessReport& process, const ProcessReport* decider, Duration decided) {
+  // What hangs because a process is missing hangs until its timeouts expire.
+  constexpr Duration kLongestTimeout = std::chrono::minutes(15);
+  if (&process == decider || !process.exception || process.ended_before || !process.lost.empty())
+    return false;
+  if (process.status && process.status->ok()) return false;
+  if (process.exception->at + kLongestTimeout < decided) return false;
+  // When a process without an exception failed is known from its peers alone.
+  return decider == nullptr || decider->exception || role_of(process) == role_of(*decider);
+}
+
+}  // namespace
+
+std::optional<std::size_t> first_to_raise(const Outcome& outcome) {
+  const auto* failed = std::get_if<ProcessFailed>(&outcome.cause);
+  const auto* aborted = std::get_if<Aborted>(&outcome.cause);
+  if (failed == nullptr && (aborted == nullptr || aborted->exit_code != exit_code::stalled))
+    return std::nullopt;
+  const auto decided = outcome.decided.value_or(outcome.took);
+  const auto* decider = failed == nullptr ? nullptr : &outcome.processes[failed->process];
+  const auto end = decider == nullptr ? std::optional(decided) : end_of(*decider, failed->status);
+  if (!end) return std::nullopt;
+  std::optional<std::size_t> first;
+  Duration earliest = *end;
+  for (std::size_t i = 0; i < outcome.processes.size(); ++i) {
+    const auto& process = outcome.processes[i];
+    if (!may_be_first(process, decider, decided) || latest_of(process, decider) >= earliest) continue;
+    earliest = latest_of(process, decider);
+    first = i;
+  }
+  return first;
+}
+
 std::string in_seconds(Duration duration) {
   const auto ms = duration.count();
   return ms < 1000 ? fmt::format("{}ms", ms) : fmt::format("{:.1f}s", static_cast<double>(ms) / 1000);
@@ -214,9 +316,13 @@ std::string sentence(const Outcome& outcome) {
                           "its start, and is not restarted",
                           failed.alike)
                     : "";
-            return fmt::format("{} {}{}{}{}{}{}", name, failed.status.str(),
+            if (outcome.first && *outcome.first != failed.process &&
+                outcome.processes[*outcome.first].exception)
+              return raised_before(outcome, failed);
+            return fmt::format("{} {}{}{}{}{}{}{}", name, failed.status.str(),
                                failed.status.ok() ? " but was expected to keep running," : "", after(outcome),
-                               before_the_next(outcome), after_a_child(outcome), again);
+                               before_the_next(outcome), after_a_child(outcome), again,
+                               by_exception(outcome));
           },
           [&](const StartFailed& failed) { return fmt::format("{}: {}", name, failed.reason); },
           [&](const NeverReady& never) {
@@ -242,7 +348,8 @@ std::string sentence(const Outcome& outcome) {
             return fmt::format("node {} was lost after {}: {}", lost.host, when, lost.why);
           },
           [&](const Aborted& aborted) {
-            return fmt::format("{} ({} into the run){}", aborted.reason, when, after_a_child(outcome));
+            return fmt::format("{} ({} into the run){}{}", aborted.reason, when, after_a_child(outcome),
+                               by_exception(outcome));
           }},
       outcome.cause);
 }
@@ -261,6 +368,7 @@ std::string saved_sentence(const Outcome& outcome, const plan::Plan& plan) {
 }
 
 std::string advice(const Outcome& outcome) {
+  if (std::holds_alternative<NeverReady>(outcome.cause)) return outcome.check;
   const auto* failed = std::get_if<ProcessFailed>(&outcome.cause);
   const auto lost = lost_child(outcome);
   // nlaunch does not kill processes during the run.
@@ -297,6 +405,9 @@ Json to_json(const Outcome& outcome) {
   summary["oom_kills"] = outcome.oom_kills;
   summary["troubles"] = outcome.troubles;
   if (!outcome.watch.is_null()) summary["watch"] = outcome.watch;
+  if (const auto& known = outcome.explanation)
+    summary["explanation"] = {
+        {"class", known->category}, {"why", known->why}, {"fix", known->fix}, {"sure", known->sure}};
   if (const auto& newest = outcome.checkpoint) {
     summary["checkpoint"] = {{"path", newest->path}};
     if (newest->step) summary["checkpoint"]["step"] = *newest->step;

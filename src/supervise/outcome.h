@@ -7,6 +7,8 @@
 #include "supervise/checkpoints.h"
 #include "supervise/child_watch.h"
 #include "supervise/events.h"
+#include "supervise/explanation.h"
+#include "supervise/links.h"
 #include "supervise/state_machine.h"
 #include "supervise/terminal.h"
 #include "watch/slow_nodes.h"
@@ -21,6 +23,16 @@ struct ChildReport {
   std::map<std::string, std::uint64_t> logs{};  ///< sizes of its node's logs at that moment, in bytes
 };
 
+/// The exception that ended a process.
+struct Exception {
+  std::string type;     ///< "RuntimeError"; may be empty
+  std::string message;  ///< may be empty, or have several lines
+  Duration at{};        ///< since the start of the attempt
+  Duration within{};    ///< it can have been later than `at`, by at most this much
+  /// "RuntimeError: CUDA error: out of memory": the first line, shortened.
+  [[nodiscard]] std::string str() const;
+};
+
 /// The lifetime of one process in an attempt. Times are since the start of the attempt.
 struct ProcessReport {
   std::string name;       ///< "learner.0"
@@ -32,7 +44,9 @@ struct ProcessReport {
   std::optional<Duration> ready;
   std::optional<Duration> ended;
   std::optional<sys::WaitStatus> status;
-  bool stopped = false;  ///< nlaunch asked it to stop, or killed it
+  std::optional<Exception> exception{};  ///< that ended it, if the program left a record of it
+  bool stopped = false;                  ///< nlaunch asked it to stop, or killed it
+  bool ended_before = false;             ///< it had exited before the outcome was decided by something else
   unsigned restarts = 0;
   std::vector<ChildReport> children;  ///< the last ones that failed
   std::vector<std::string>
@@ -51,18 +65,20 @@ struct Outcome {
   std::string started_at;  ///< UTC
   std::string ended_at;
   Duration took{};
-  std::optional<Duration> decided;       ///< when the cause occurred, since the start of the attempt
-  std::optional<std::size_t> first;      ///< index into `processes` of the one that decided the outcome
-  std::optional<std::size_t> next;       ///< the next process that exited on its own after it
-  std::vector<std::string> last_lines;   ///< of the first one, at most 20
-  std::string not_ready;                 ///< what was awaited, and the result of the last check
-  std::vector<std::string> left_behind;  ///< killed at the very end, not attributed to a process
-  std::vector<std::string> survivors;    ///< that could not be killed, with their state
-  Terminal::Skipped skipped;             ///< on the terminal
-  std::uint64_t lost_bytes = 0;          ///< missing from log files
-  std::uint64_t oom_kills = 0;           ///< by the kernel, in the memory cgroups of this run
-  std::vector<std::string> troubles;     ///< warnings for the user that did not stop the run
-  Json watch;                            ///< progress: see StallMonitor::summary; null: not watched
+  std::optional<Duration> decided;      ///< when the cause occurred, since the start of the attempt
+  std::optional<std::size_t> first;     ///< index into `processes` of the one that failed first
+  std::optional<std::size_t> next;      ///< the next process that exited on its own after it
+  std::vector<std::string> last_lines;  ///< of the first one, at most 20
+  std::string not_ready;                ///< what was awaited, and the result of the last check
+  std::string check{};                  ///< of the first one, as written, and its timeout; empty: it had none
+  std::optional<Explanation> explanation{};  ///< of the first one's failure, beyond what its log says
+  std::vector<std::string> left_behind;      ///< killed at the very end, not attributed to a process
+  std::vector<std::string> survivors;        ///< that could not be killed, with their state
+  Terminal::Skipped skipped;                 ///< on the terminal
+  std::uint64_t lost_bytes = 0;              ///< missing from log files
+  std::uint64_t oom_kills = 0;               ///< by the kernel, in the memory cgroups of this run
+  std::vector<std::string> troubles;         ///< warnings for the user that did not stop the run
+  Json watch;                                ///< progress: see StallMonitor::summary; null: not watched
   std::optional<SavedCheckpoint>
       checkpoint{};  ///< the newest when the run ended; empty: none, or not checked
   /// A stop had been requested and was waiting for a checkpoint when something else decided the outcome.
@@ -70,11 +86,17 @@ struct Outcome {
   std::optional<std::uint64_t> last_step{};     ///< the last step seen; empty: none
   std::optional<plan::Plan> updated{};          ///< replaces the plan with which the attempt started
   std::optional<watch::SlowestNode> slowest{};  ///< empty: no node was slower than the others
+  std::vector<Link> links{};                    ///< pages of experiment trackers, from the output
 };
 
 /// How long a server may run after it has lost one of its parts. vLLM exits within a second if no client
 /// waits for an answer; otherwise it waits for its connections (12 s were measured), and so do its clients.
 inline constexpr Duration kTimeToEndWithoutPart = std::chrono::seconds(5);
+
+/// The process whose exception came first, if that is not the one that decided the outcome by its exit: a
+/// process can take seconds to exit after an exception, and others that lose their connection to it can be
+/// faster. A process that was killed or crashed failed by itself, whatever the others raised.
+std::optional<std::size_t> first_to_raise(const Outcome& outcome);
 
 /// A duration as printed in messages: "80ms", "12.4s".
 std::string in_seconds(Duration duration);

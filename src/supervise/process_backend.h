@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "supervise/explanation.h"
 #include "supervise/state_machine.h"
 
 namespace nlaunch::supervise {
@@ -34,11 +35,21 @@ struct NotStarted {
 struct NotReady {
   ProcessIndex process = 0;
   std::string waited;  ///< what was awaited, and the result of the last check
+  NotReadySeen seen{};
+};
+/// It is about to be reported as ended, and left the exception that ended it; see RecordedError.
+struct Raised {
+  ProcessIndex process = 0;
+  std::string type;
+  std::string message;
+  Duration ago{};     ///< how long before this event
+  Duration within{};  ///< it can have been later than that, by at most this much
 };
 struct CleanedUp {
   ProcessIndex process = 0;
   std::vector<std::string> killed;        ///< that it left behind: "python (pid 4711)"
   std::vector<std::string> last_lines{};  ///< of a task that has exited
+  std::optional<PortTaken> port{};        ///< why it failed, if its output says that a port is in use
 };
 /// A descendant was killed by a signal, exited with a code other than 0, or exited with unknown status.
 struct ChildEnded {
@@ -64,6 +75,12 @@ struct Saved {
   ProcessIndex process = 0;
   std::string path;  ///< absolute
 };
+/// Its output names a page of an experiment tracker; see Link.
+struct Linked {
+  ProcessIndex process = 0;
+  std::string kind;
+  std::string url;
+};
 /// What can be observed of the node's processes is in the directory that Collect named.
 struct Collected {
   std::string trouble;  ///< why it failed, fully or in part; empty: complete
@@ -75,12 +92,12 @@ struct Trouble {
 }  // namespace process_event
 struct ProcessEvent {
   Duration at{};
-  std::variant<process_event::Started, process_event::NotStarted, process_event::Ready,
-               process_event::NotReady, process_event::Unresponsive, process_event::Fresh,
-               process_event::Ended, process_event::ChildEnded, process_event::CleanedUp,
-               process_event::NotKillable, process_event::Signal, process_event::NodeLost,
-               process_event::NodeBack, process_event::Abort, process_event::Progress, process_event::Saved,
-               process_event::Collected, process_event::Trouble>
+  std::variant<
+      process_event::Started, process_event::NotStarted, process_event::Ready, process_event::NotReady,
+      process_event::Unresponsive, process_event::Fresh, process_event::Raised, process_event::Ended,
+      process_event::ChildEnded, process_event::CleanedUp, process_event::NotKillable, process_event::Signal,
+      process_event::NodeLost, process_event::NodeBack, process_event::Abort, process_event::Progress,
+      process_event::Saved, process_event::Linked, process_event::Collected, process_event::Trouble>
       what;
 };
 

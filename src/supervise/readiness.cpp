@@ -188,8 +188,16 @@ Readiness::~Readiness() {
 }
 
 std::string Readiness::status() const {
+  return fmt::format("{}: {}", target(), result());
+}
+
+std::string Readiness::target() const {
+  return target_of(state_->ready);
+}
+
+std::string Readiness::result() const {
   const auto says = state_->asked ? state_->asked->last_line() : "";
-  return fmt::format("{}: {}", target_of(state_->ready), says.empty() ? state_->last : says);
+  return says.empty() ? state_->last : says;
 }
 
 std::string problem_with(const plan::Ready& ready) {

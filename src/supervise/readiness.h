@@ -68,6 +68,9 @@ class Readiness {
 
   /// What it waits for and the result of the last check: "http://n1:8000/health: connection refused".
   [[nodiscard]] std::string status() const;
+  /// The same in two parts.
+  [[nodiscard]] std::string target() const;
+  [[nodiscard]] std::string result() const;
 
  private:
   struct State;

@@ -491,6 +491,10 @@ void Supervisor::perform(const action::Decide& decide) {
         }
       },
       decide.cause);
+  for (std::size_t i = 0; i < outcome_.processes.size(); ++i)
+    outcome_.processes[i].ended_before = outcome_.processes[i].ended.has_value() && outcome_.first != i;
+  if (const auto* never = std::get_if<NeverReady>(&decide.cause))
+    outcome_.check = check_text(planned_role(never->process).ready);
   const auto what = sentence(outcome_);
   record("run-ending", {{"outcome", supervise::name_of(decide.cause)}, {"what", what}});
   if (!std::holds_alternative<Finished>(decide.cause)) say(what + "; stopping the others");
@@ -516,6 +520,8 @@ void Supervisor::report_pending() {
 }
 
 void Supervisor::perform(const action::Finish&) {
+  // By now all processes have left what they recorded of their exceptions.
+  if (const auto raised = first_to_raise(outcome_)) outcome_.first = raised;
   std::optional<ProcessIndex> first;
   if (outcome_.first) first = static_cast<ProcessIndex>(*outcome_.first);
   backend_->finish(first, [this](BackendEnd end) {
@@ -548,9 +554,10 @@ void Supervisor::conclude(BackendEnd end) {
   outcome_.ended_at = utc_now();
   outcome_.took = since_start();
   if (outcome_.first) outcome_.next = next_after(*outcome_.first);
-  if (options_.terminal != nullptr) {
-    options_.terminal->finish(kForTheTerminal);
-    outcome_.skipped = options_.terminal->skipped();
+  if (options_.messages != nullptr) options_.messages->finish(kForTheTerminal);
+  if (options_.output != nullptr) {
+    options_.output->finish(kForTheTerminal);
+    outcome_.skipped = options_.output->skipped();
   }
   record("attempt-ended", {{"outcome", supervise::name_of(outcome_.cause)},
                            {"exit_code", exit_code(outcome_)},
@@ -657,7 +664,7 @@ void Supervisor::record(std::string_view event, const Json& fields) {
 }
 
 void Supervisor::say(std::string_view text) {
-  if (options_.terminal != nullptr) options_.terminal->write(fmt::format("nlaunch: {}\n", text), 1);
+  if (options_.messages != nullptr) options_.messages->write(fmt::format("nlaunch: {}\n", text), 1);
 }
 
 }  // namespace nlaunch::supervise

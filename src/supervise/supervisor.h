@@ -33,7 +33,8 @@ class Supervisor {
     std::vector<std::string> hosts;  ///< names of the nodes; empty on a single machine
     EventLog& events;
     const GuardianLink& guardian;
-    Terminal* terminal = nullptr;    ///< null: writes nothing there
+    Terminal* messages = nullptr;    ///< null: writes none
+    Terminal* output = nullptr;      ///< of the processes: its skipped lines go into the outcome. Null: none
     Judge judge{};                   ///< of evidence; see Investigation
     Roster::AddressOf address_of{};  ///< of processes that others connect to
     /// Distributes a new file of the attempt, by its name there, to nodes that share no directory.
@@ -100,6 +101,7 @@ class Supervisor {
   void on(Duration at, const process_event::NotReady& not_ready);
   void on(Duration at, const process_event::Unresponsive& silent);
   void on(Duration at, const process_event::Fresh& fresh);
+  void on(Duration at, const process_event::Raised& raised);
   void on(Duration at, const process_event::Ended& ended);
   void on(Duration at, const process_event::ChildEnded& child);
   void on(Duration at, const process_event::CleanedUp& cleaned);
@@ -110,11 +112,14 @@ class Supervisor {
   void on(Duration at, const process_event::Abort& abort);
   void on(Duration at, const process_event::Progress& progress);
   void on(Duration at, const process_event::Saved& saved);
+  void on(Duration at, const process_event::Linked& linked);
   void on(Duration at, const process_event::Collected& collected);
   void on(Duration at, const process_event::Trouble& trouble);
 
   void report_pending();
   void note_ready(ProcessIndex process, Duration at);
+  void note_explanation(ProcessIndex process, const Explanation& explanation);
+  [[nodiscard]] const plan::Role& planned_role(ProcessIndex process) const;
   void say_once_all_are_ready(ProcessIndex process, Duration at);
   void say_ready_again(ProcessIndex process, Duration at);
   void conclude(BackendEnd end);

@@ -22,6 +22,7 @@ void Supervisor::on(Duration at, const process_event::Started& started) {
   report.ready = report.ended = std::nullopt;
   report.stopped = false;
   report.status = std::nullopt;
+  report.exception = std::nullopt;
   Json fields{{"process", report.name}, {"pid", started.pid}, {"restarts", report.restarts}};
   if (!report.host.empty()) fields["host"] = report.host;
   record("process-started", fields);
@@ -86,10 +87,25 @@ void Supervisor::say_once_all_are_ready(ProcessIndex process, Duration at) {
 }
 
 void Supervisor::on(Duration, const process_event::NotReady& not_ready) {
-  outcome_.not_ready = not_ready.waited;
+  if (!outcome_.decided) outcome_.not_ready = not_ready.waited;
   if (rules_.processes[not_ready.process].ready == ProcessRules::Ready::exited)
     say(fmt::format("stopping {} ({})", name_of(not_ready.process), not_ready.waited));
   handle(event::ReadyTimeout{not_ready.process});
+  note_explanation(not_ready.process, supervise::explain(planned_role(not_ready.process),
+                                                         name_of(not_ready.process), not_ready.seen));
+}
+
+const plan::Role& Supervisor::planned_role(ProcessIndex process) const {
+  return options_.plan.role_of(options_.plan.processes[rules_.processes[process].process]);
+}
+
+/// If the run goes on, it is reported at once; else with the end.
+void Supervisor::note_explanation(ProcessIndex process, const Explanation& explanation) {
+  if (!outcome_.decided) return say(fmt::format("{}; {}", explanation.why, explanation.fix));
+  const bool is_first = outcome_.first == process;
+  const bool is_cause = std::holds_alternative<ProcessFailed>(outcome_.cause) ||
+                        std::holds_alternative<NeverReady>(outcome_.cause);
+  if (is_first && is_cause && !outcome_.explanation) outcome_.explanation = explanation;
 }
 
 void Supervisor::on(Duration, const process_event::Unresponsive& silent) {
@@ -103,6 +119,14 @@ void Supervisor::on(Duration, const process_event::Fresh& fresh) {
   record("process-fresh", {{"process", name_of(fresh.process)}});
   say(fmt::format("{} has the current weights", name_of(fresh.process)));
   handle(fresh);
+}
+
+void Supervisor::on(Duration at, const process_event::Raised& raised) {
+  auto& report = outcome_.processes[raised.process];
+  report.exception = Exception{raised.type, raised.message, at - raised.ago, raised.within};
+  record("process-raised", {{"process", report.name},
+                            {"exception", report.exception->str()},
+                            {"raised_ms", report.exception->at.count()}});
 }
 
 void Supervisor::on(Duration at, const process_event::Ended& ended) {
@@ -144,6 +168,9 @@ void Supervisor::on(Duration, const process_event::CleanedUp& cleaned) {
     record("leftovers-killed", {{"process", report.name}, {"killed", cleaned.killed}});
     report.left_behind.insert(report.left_behind.end(), cleaned.killed.begin(), cleaned.killed.end());
   }
+  if (cleaned.port)
+    note_explanation(cleaned.process,
+                     supervise::explain(planned_role(cleaned.process), report.name, *cleaned.port));
   handle(event::CleanedUp{cleaned.process});
 }
 
@@ -205,6 +232,12 @@ void Supervisor::on(Duration, const process_event::Saved& saved) {
   Json fields{{"process", name_of(saved.process)}, {"path", saved.path}};
   if (saved_->step) fields["step"] = *saved_->step;
   record("checkpoint", fields);
+}
+
+/// It may be told again, by an agent that has another leader now.
+void Supervisor::on(Duration, const process_event::Linked& linked) {
+  if (!add_link(outcome_.links, {linked.kind, linked.url, name_of(linked.process)})) return;
+  record("link", {{"process", name_of(linked.process)}, {"kind", linked.kind}, {"url", linked.url}});
 }
 
 void Supervisor::on(Duration, const process_event::Collected& collected) {

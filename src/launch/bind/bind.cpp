@@ -20,6 +20,7 @@
 #include "plan/container.h"
 #include "plan/references.h"
 #include "plan/vllm.h"
+#include "preflight/ask/role_library.h"
 #include "sys/files.h"
 #include "sys/nics.h"
 #include "sys/spawn.h"
@@ -205,10 +206,20 @@ class Binder {
     for (const auto& library : role.preload) bound.preload.push_back(node_.libraries.at(library).path);
     const auto environment = environment_of(process, role, bound, names);
     bound.env.assign(environment.begin(), environment.end());
+    if (const auto file = environment.find(kErrorFile);
+        file != environment.end() && file->second == error_file_of(node_, bound.name))
+      bound.error_file = file->second;
     bind_wrapper(process, role, bound, names);
     bound.cpus = cpus_of(process);
+    bound.python = python_of(bound);
     check_program(role, bound, environment);
     node_.processes.push_back(std::move(bound));
+  }
+
+  static plan::BoundPython python_of(const BoundProcess& bound) {
+    if (plan::is_container(bound.wrapper)) return {};
+    const auto python = preflight::python_of(bound);
+    return {python.path, version_of_python(python.path), python.named};
   }
 
   void bind_wrapper(const plan::Process& process, const plan::Role& role, BoundProcess& bound,
@@ -303,26 +314,46 @@ class Binder {
     }
     const auto path = environment.find("PATH");
     const auto look_for = [&](const std::vector<std::string>& command, const std::string& asked_by,
-                              const char* hint) {
+                              const std::string& hint) {
       if (command.empty()) return;
       const auto found =
           sys::find_program(command.front(), path == environment.end() ? "" : path->second, bound.workdir);
       if (found) return;
-      const bool searched = !command.front().contains('/');
-      complain(role, "launch.program", fmt::format("{} ({})", found.error().first_message(), asked_by),
-               searched ? hint : "");
+      const auto& program = command.front();
+      const auto& why = found.error().first_message();
+      complain(role, "launch.program", fmt::format("{} ({})", why, asked_by),
+               program.contains('/') ? hint_for_file(program, why) : hint);
     };
     look_for(bound.wrapper, fmt::format("wrapper: {}", role.wrapper_origin),
              "if a module provides it, load that in the site profile: `modules: {load: [...]}`");
     if (!plan::is_container(bound.wrapper)) {
-      constexpr const char* kHint =
-          "set `venv: DIRECTORY`, load a module in the site profile, or give its full path";
-      look_for(bound.argv, fmt::format("command: {}", role.command_origin), kHint);
-      look_for(bound.ready.exec, "ready.exec", kHint);
-      if (bound.alive) look_for(bound.alive->exec, "alive.exec", kHint);
-      if (bound.on_change) look_for(bound.on_change->exec, "on_change.exec", kHint);
+      const auto hint = hint_for_name(role);
+      look_for(bound.argv, fmt::format("command: {}", role.command_origin), hint);
+      look_for(bound.ready.exec, "ready.exec", hint);
+      if (bound.alive) look_for(bound.alive->exec, "alive.exec", hint);
+      if (bound.on_change) look_for(bound.on_change->exec, "on_change.exec", hint);
     }
     check_image(role, bound);
+  }
+
+  /// For a program that is searched in PATH.
+  static std::string hint_for_name(const plan::Role& role) {
+    const auto others =
+        "load its module in the site profile (`modules: {load: [NAME]}`), or give its full path";
+    if (!role.venv.empty())
+      return fmt::format("install it in the role's venv with {}/bin/python -m pip install PACKAGE, {}",
+                         text::shell_quote(role.venv), others);
+    return fmt::format("write `venv: DIRECTORY` in role '{}'{}, {}", role.name,
+                       role.origin.empty() ? "" : fmt::format(" ({})", role.origin), others);
+  }
+
+  static std::string hint_for_file(const std::string& program, const std::string& why) {
+    if (why.ends_with("is not executable"))
+      return fmt::format("make it executable with chmod +x, or name the program that reads it: [bash, {}]",
+                         program);
+    return program.starts_with('/')
+               ? ""
+               : "a path that does not start with / is relative to the role's working directory";
   }
 
   void check_image(const plan::Role& role, const BoundProcess& bound) {
@@ -398,6 +429,10 @@ std::string scratch_of(const plan::Plan& plan, std::uint32_t node, const std::st
   // Plan nodes on the same machine must not share this.
   if (plan.all_nodes() > 1) scratch += fmt::format("-{}", node);
   return scratch;
+}
+
+std::string error_file_of(const plan::BoundNode& node, const std::string& process) {
+  return fmt::format("{}/errors/{}.json", node.scratch, process);
 }
 
 std::string cache_of(const plan::Plan& plan) {

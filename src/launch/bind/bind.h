@@ -36,6 +36,11 @@ struct BindRequest {
 
 /// The scratch directory of a run on a node of its plan.
 std::string scratch_of(const plan::Plan& plan, std::uint32_t node, const std::string& run_id);
+/// The variable that names the file in which a program with PyTorch's `@record` leaves the exception that
+/// ends it, and the file for a process. The program does not mask secrets, so the file is in the scratch
+/// directory and not in the run directory.
+inline constexpr const char* kErrorFile = "TORCHELASTIC_ERROR_FILE";
+std::string error_file_of(const plan::BoundNode& node, const std::string& process);
 /// The user's cache directory on a node, shared by all runs.
 std::string cache_of(const plan::Plan& plan);
 /// Removes it if it exists and is a directory of this user.

@@ -103,7 +103,11 @@ std::vector<EnvOp> own_operations(const plan::Plan& plan, const plan::Process& p
     add_evidence(operations, plan, process, node, paths,
                  ras_port != 0 ? ras_port : wished_ras_port(plan, process));
   }
-  if (role.rendezvous == Rendezvous::torch) add_ranks(operations, role, process, master_address);
+  if (role.rendezvous == Rendezvous::torch) {
+    add_ranks(operations, role, process, master_address);
+    // torchrun sets it for its workers, and copies what the first of them left there to its own.
+    operations.push_back(unless_set(kErrorFile, error_file_of(node, plan.name_of(process))));
+  }
   operations.push_back(own("NLAUNCH_RUN_DIR", paths.folder.string()));
   operations.push_back(own("NLAUNCH_RUN_ID", paths.id));
   operations.push_back(own("NLAUNCH_ROLE", role.name));

@@ -51,6 +51,14 @@ Result<std::string> read_secret(const plan::Secret& secret,
   return std::string(text::trim(*content));
 }
 
+std::string hint_for(const plan::Secret& secret) {
+  if (secret.source != plan::Secret::Source::env)
+    return fmt::format("write it there, or take it from a variable: secrets: {{{}: env}}", secret.name);
+  return fmt::format(
+      "export {}=... before you call nlaunch, or read it from a file: secrets: {{{}: {{file: PATH}}}}",
+      secret.from, secret.name);
+}
+
 }  // namespace
 
 Result<std::map<std::string, std::string>> read_secrets(const std::vector<plan::Secret>& secrets,
@@ -69,8 +77,9 @@ Result<std::map<std::string, std::string>> read_secrets(const std::vector<plan::
       continue;
     }
     const auto& reason = value.error().first_message();
-    diagnostics.error("launch.secret", {},
-                      fmt::format("secret {} ({}): {}", secret.name, secret.origin, reason));
+    diagnostics
+        .error("launch.secret", {}, fmt::format("secret {} ({}): {}", secret.name, secret.origin, reason))
+        .hint = hint_for(secret);
   }
   if (diagnostics.has_errors()) return std::unexpected(std::move(diagnostics));
   return values;

@@ -14,7 +14,6 @@ namespace nlaunch::launch {
 namespace {
 
 namespace fs = std::filesystem;
-using std::chrono::seconds;
 
 /// If Slurm does not answer in this time, the check is skipped: sbatch has its own messages.
 constexpr Duration kPatienceBeforeSubmit = std::chrono::seconds(10);
@@ -217,31 +216,6 @@ std::vector<Partition> ask_slurm(const std::vector<std::string>& environment) {
 
 }  // namespace
 
-std::optional<seconds> parse_time_limit(std::string_view text) {
-  const auto word = text::lower(text);
-  if (word == "unlimited" || word == "infinite") return seconds::max();
-  std::uint64_t days = 0;
-  const auto dash = text.find('-');
-  const bool with_days = dash != std::string_view::npos;
-  if (with_days) {
-    const auto value = text::whole_number<std::uint32_t>(text.substr(0, dash));
-    if (!value) return std::nullopt;
-    days = *value;
-    text.remove_prefix(dash + 1);
-  }
-  std::vector<std::uint64_t> parts;
-  for (const auto& part : text::split(text, ':')) {
-    const auto value = text::whole_number<std::uint32_t>(part);
-    if (!value || parts.size() == 3) return std::nullopt;
-    parts.push_back(*value);
-  }
-  // With days, or with three parts, the first is hours; else minutes.
-  if (!with_days && parts.size() < 3) parts.insert(parts.begin(), 0);
-  parts.resize(3);
-  const seconds limit(((days * 24 + parts[0]) * 60 + parts[1]) * 60 + parts[2]);
-  return limit == seconds(0) ? seconds::max() : limit;
-}
-
 std::vector<Partition> parse_partitions(std::string_view lines) {
   std::vector<Partition> partitions;
   for (const auto& line : text::split(lines, '\n')) {
@@ -277,7 +251,8 @@ Precheck judge(const plan::Plan& plan, const LoginFacts& facts) {
   Wrong wrong;
   for (const auto& role : plan.roles) judge_paths(role, facts, wrong, out.notes);
   for (const auto& [what, roles] : wrong)
-    out.errors.error(what.first, {}, fmt::format("{}: {}", text::join(roles, ", "), what.second));
+    out.errors.error(what.first, {}, fmt::format("{}: {}", text::join(roles, ", "), what.second)).hint =
+        what.second.contains("is not executable") ? "make it executable with chmod +x" : "";
   return out;
 }
 

@@ -14,10 +14,6 @@
 /// What a login node can check about a job before it is submitted.
 namespace nlaunch::launch {
 
-/// A time limit in Slurm's format: "90", "10:30", "24:00:00", "1-12", "7-00:00:00", "UNLIMITED". Empty if it
-/// is not one.
-std::optional<std::chrono::seconds> parse_time_limit(std::string_view text);
-
 /// What Slurm reports about a partition.
 struct Partition {
   std::string name;

@@ -40,6 +40,31 @@ void name_culprits(const plan::Slurm& slurm, std::string_view said, Diagnostic& 
   }
 }
 
+/// What to do about a refusal: for each text in sbatch's message (Slurm's src/common/slurm_errno.c), what to
+/// type.
+struct Remedy {
+  std::string_view said;  ///< in lower case
+  std::string_view what;
+};
+constexpr std::array<Remedy, 4> kRemedies{
+    {{"account",
+      "write `slurm: {account: PROJECT}` in the experiment, or --set slurm.account=PROJECT; `sacctmgr "
+      "show associations user=$USER format=account%30,partition` lists yours"},
+     {"partition",
+      "write `slurm: {partition: NAME}`, or --set slurm.partition=NAME; `sinfo -s` lists the partitions"},
+     {"qos",
+      "write `slurm: {qos: NAME}`, or --set slurm.qos=NAME; `sacctmgr show associations user=$USER "
+      "format=account%30,qos%60` lists yours"},
+     {"time limit",
+      "write a shorter `slurm: {time: \"HH:MM:SS\"}`; `sinfo -s` shows the limit of each partition"}}};
+
+std::string remedy_for(std::string_view said) {
+  const auto lower = text::lower(said);
+  const auto found =
+      std::ranges::find_if(kRemedies, [&](const Remedy& one) { return lower.contains(one.said); });
+  return found == kRemedies.end() ? "" : fmt::format("{}; ", found->what);
+}
+
 /// The leading digits of a text.
 std::string_view leading_number(std::string_view text) {
   return text.substr(0, text.find_first_not_of("0123456789"));
@@ -124,7 +149,7 @@ Result<std::string> submit_job(const plan::Plan& plan, const std::string& comman
   auto& error =
       diagnostics.error("launch.submit", {}, fmt::format("{} {}: {}", command, said->status.str(), words));
   name_culprits(plan.slurm, words, error);
-  error.hint = "the script: " + script.string();
+  error.hint = fmt::format("{}the script: {}", remedy_for(words), script.string());
   return std::unexpected(std::move(diagnostics));
 }
 

@@ -179,7 +179,7 @@ Result<fs::path> find_run(const fs::path& runs, const std::string& run,
   std::vector<std::string> names;
   for (const auto& name : fs::directory_iterator(runs, error)) {
     if (is_run(name.path() / run)) return fs::canonical(name.path() / run, error);
-    names.push_back(name.path().filename().string());
+    if (name.is_directory(error)) names.push_back(name.path().filename().string());
   }
   if (const auto of_job = runs_of_job(runs, run); !of_job.empty()) {
     const auto live = std::ranges::find_if(of_job, alive);

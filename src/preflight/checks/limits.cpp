@@ -125,6 +125,17 @@ const Registered<NodeCheck> limits_check{{
     .judge = check_limits,
 }};
 
+/// What frees the port, and what makes the role need no fixed one.
+std::string how_to_free(const plan::Plan& plan, const PortFact& port) {
+  const auto remedy =
+      port.remedy.empty() ? std::string("stop what holds it (ss -ltnp shows it)") : port.remedy;
+  const auto* role = plan.find_role(port.process.substr(0, port.process.find('.')));
+  if (role == nullptr || role->origin.empty()) return remedy + ", or choose another port";
+  return fmt::format(
+      "{}, or write `ports: [http]` in role '{}' ({}) and use ${{self.ports.http}} in its command ({})",
+      remedy, role->name, role->origin, role->command_origin);
+}
+
 std::vector<Row> check_ports(const NodeObservations& observations) {
   std::vector<Row> rows;
   std::string free;
@@ -132,8 +143,10 @@ std::vector<Row> check_ports(const NodeObservations& observations) {
     if (port.error.empty()) {
       free += fmt::format("{}{}", free.empty() ? "" : ", ", port.port);
     } else {
-      rows.push_back(failed("ports", port.process, fmt::format("port {}: {}", port.port, port.error), "free",
-                            {"stop what holds it (ss -ltnp shows it), or choose another port"}));
+      rows.push_back(failed("ports", port.process,
+                            fmt::format("port {}: {}{}", port.port, port.error,
+                                        port.holder.empty() ? "" : fmt::format(", held by {}", port.holder)),
+                            "free", {how_to_free(observations.plan, port)}));
       if (!port.sure) rows.back().status = Status::warn;
     }
   }

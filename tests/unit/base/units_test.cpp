@@ -16,6 +16,20 @@ TEST(Units, DurationsNeedAUnit) {
   EXPECT_EQ(parse_duration("5 minutes").error(), "'minutes' is not a unit of time: write ms, s, m, h or d");
 }
 
+TEST(Units, TimeLimitsAreReadInAllFormsOfSlurm) {
+  EXPECT_EQ(parse_time_limit("90"), 90min);
+  EXPECT_EQ(parse_time_limit("10:30"), 10min + 30s);
+  EXPECT_EQ(parse_time_limit("24:00:00"), 24h);
+  EXPECT_EQ(parse_time_limit("1-12"), 36h);
+  EXPECT_EQ(parse_time_limit("1-12:30"), 36h + 30min);
+  EXPECT_EQ(parse_time_limit("7-00:00:01"), 7 * 24h + 1s);
+  for (const auto* none : {"UNLIMITED", "infinite", "0"})
+    EXPECT_EQ(parse_time_limit(none), std::chrono::seconds::max()) << none;
+  for (const auto* odd : {"", "soon", "1:2:3:4", "-1", "1-", "10m", "1::2"})
+    EXPECT_FALSE(parse_time_limit(odd)) << odd;
+  EXPECT_EQ(format_time_limit(36h + 5s), "36:00:05");
+}
+
 TEST(Units, DurationsThatAreNoneAreRefused) {
   EXPECT_EQ(parse_duration("soon").error(), "'soon' is not a duration: write 30s, 10m or 1h30m");
   EXPECT_EQ(parse_duration("10x").error(), "'x' is not a unit of time: write ms, s, m, h or d");

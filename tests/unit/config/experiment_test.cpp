@@ -84,7 +84,7 @@ TEST_F(ExperimentFile, ReadsEnginesAndServices) {
   EXPECT_EQ(words(roles[1].ports), "http");
   EXPECT_EQ(roles[1].command.back().value, "8");
   EXPECT_EQ(roles[1].ready->http->value, "http://${self.host}:${self.ports.http}/health");
-  EXPECT_EQ(roles[1].ready->timeout, 20min);
+  EXPECT_EQ(roles[1].ready->timeout->value, 20min);
   EXPECT_TRUE(roles[1].restart.on_failure);
   EXPECT_EQ(roles[1].restart.backoff, 1s);
   EXPECT_EQ(roles[2].per->value, Role::Per::node);
@@ -126,7 +126,7 @@ roles:
   const auto& convert = read.roles.at(0);
   EXPECT_EQ(convert.kind, RoleKind::task);
   EXPECT_TRUE(convert.ready->exited);
-  EXPECT_EQ(convert.ready->timeout, 1h);
+  EXPECT_EQ(convert.ready->timeout->value, 1h);
   EXPECT_TRUE(convert.restart.on_failure);
   EXPECT_EQ(convert.restart.max, 2U);
   EXPECT_EQ(read.roles.at(2).ready->timeout, std::nullopt);

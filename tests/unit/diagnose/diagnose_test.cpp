@@ -206,6 +206,23 @@ class DiagnoseRun : public testing::Test {
   Folder folder_;
 };
 
+TEST_F(DiagnoseRun, TellsWhatNlaunchSaw) {
+  const auto seen = [&](const char* category, bool sure) {
+    return ended(R"({"code": 1})",
+                 fmt::format(R"(, "explanation": {{"class": "{}", "why": "it was seen", "fix":
+                                                 "do that", "sure": {}}})",
+                             category, sure));
+  };
+  EXPECT_EQ(told(seen("not-ready", true)), "not-ready 76 sure: it was seen");
+  EXPECT_EQ(told(seen("not-ready", false)), "not-ready 41 likely: it was seen");
+  write("learner.0", "first\nOSError: [Errno 98] Address already in use\nthe end\n");
+  EXPECT_EQ(told(seen("not-ready", false)).substr(0, 15), "port-in-use 70 ") << "its own words say more";
+  const auto taken = seen("port-in-use", true);
+  EXPECT_EQ(told(taken), "port-in-use 76 sure: it was seen");
+  EXPECT_EQ(taken.findings[0].position.line, 2U) << "at the line that reports it";
+  EXPECT_EQ(taken.findings[0].fix, "do that");
+}
+
 TEST_F(DiagnoseRun, TellsWhichSignalEndedTheFirst) {
   const std::string who = "python (pid 4711) of learner.0 ";
   EXPECT_EQ(told(ended(R"({"signal": "SIGKILL"})")),
@@ -259,6 +276,45 @@ TEST_F(DiagnoseRun, TellsWhatTheFirstSaidOfItself) {
   ASSERT_EQ(diagnosis.findings.size(), 1U);
   EXPECT_EQ(told(diagnosis), "disk-full 82 sure: a disk is full");
   EXPECT_EQ(names_of(diagnosis.findings[0].culprits), "learner.0");
+}
+
+/// The second learner raised first; the first one exited first, and its log has another traceback.
+constexpr std::string_view kTwoRaised = R"("exit_code": 1, "outcome": "failed", "first": "learner.1",
+    "sentence": "the sentence", "decided_ms": 1000, "processes": [
+      {"name": "learner.0", "ended_ms": 990, "end": {"code": 1},
+       "exception": {"type": "RuntimeError", "message": "Connection closed", "raised_ms": 950}},
+      {"name": "learner.1", "ended_ms": 2000, "end": {"code": 1},
+       "exception": {"type": "ValueError", "message": "a NaN in the loss", "raised_ms": 900}}])";
+
+TEST_F(DiagnoseRun, TellsTheExceptionThatTheFirstRecorded) {
+  const auto traceback = [](std::string_view function, std::string_view exception) {
+    return fmt::format(
+        "Traceback (most recent call last):\n  File \"/job/train.py\", line 7, in {}\n    x()\n{}\n",
+        function, exception);
+  };
+  const auto handled = traceback("retry", "KeyError: 'cache'");
+  write("learner.0", traceback("gather", "RuntimeError: Connection closed"));
+  write("learner.1", handled + "step 1\n");
+  EXPECT_EQ(told(run(kTwoRaised)),
+            "python-exception 50 likely: Python raised KeyError in retry (train.py:7) and nothing caught it")
+      << "the log alone";
+  folder_.write("attempt-1/errors/learner.0.log", traceback("gather", "RuntimeError: Connection closed"));
+  const auto record =
+      folder_.write("attempt-1/errors/learner.1.log", traceback("loss", "ValueError: a NaN in the loss"));
+  const auto diagnosis = run(kTwoRaised);
+  EXPECT_EQ(
+      told(diagnosis),
+      "python-exception 50 likely: Python raised ValueError in loss (train.py:7) and nothing caught it");
+  EXPECT_EQ(diagnosis.file_of(diagnosis.findings[0]), record);
+  EXPECT_EQ(diagnosis.findings[0].text, "ValueError: a NaN in the loss");
+}
+
+TEST_F(DiagnoseRun, TellsTheExceptionOfOneWhoseOutputIsOnAnotherNode) {
+  const auto diagnosis = run(kTwoRaised);
+  EXPECT_EQ(told(diagnosis),
+            "python-exception 50 sure: Python raised ValueError in learner.1 and nothing caught it");
+  EXPECT_EQ(diagnosis.findings[0].text, "ValueError: a NaN in the loss");
+  EXPECT_EQ(names_of(diagnosis.findings[0].culprits), "learner.1");
 }
 
 TEST_F(DiagnoseRun, WithoutAFirstNobodyIsNamed) {

@@ -70,15 +70,28 @@ TEST(Signatures, EachIsWholeAndHasAnIdOfItsOwn) {
   }
 }
 
+TEST(Signatures, NamesInBracesAreGroupsOfThePattern) {
+  static const re2::RE2 kPlace(R"(\{(\w+)\})");
+  for (const auto& signature : signatures()) {
+    const auto groups = signature.regex().NamedCapturingGroups();
+    for (const auto& text : {signature.why, signature.fix}) {
+      re2::StringPiece rest(text);
+      std::string name;
+      while (re2::RE2::FindAndConsume(&rest, kPlace, &name))
+        EXPECT_TRUE(groups.contains(name)) << signature.id << ": " << name;
+    }
+  }
+}
+
 TEST(Signatures, GroupsThatNameSomebodyArePartsOfWho) {
   // A group is for one part of Who, or for an analysis; a name with a digit is the same part in another
   // place.
   const std::set<std::string> kOther{
-      "code",     "size",     "how",       "what",  "why", "file",   "name", "n",      "of",
-      "seconds",  "ms",       "limit",     "seq",   "op",  "numel",  "pg",   "guid",   "world",
-      "comm",     "enqueued", "completed", "net",   "lib", "symbol", "so",   "module", "prog",
-      "exe",      "image",    "header",    "more",  "dir", "pci",    "xpid", "used",   "uid",
-      "reporter", "other",    "type",      "first", "node"};
+      "code",     "size",     "how",       "what",  "why",  "file",   "name", "n",      "of",
+      "seconds",  "ms",       "limit",     "seq",   "op",   "numel",  "pg",   "guid",   "world",
+      "comm",     "enqueued", "completed", "net",   "lib",  "symbol", "so",   "module", "prog",
+      "exe",      "image",    "header",    "more",  "dir",  "pci",    "xpid", "used",   "uid",
+      "reporter", "other",    "type",      "first", "node", "python", "repo", "path"};
   for (const auto& signature : signatures()) {
     for (const auto& [group, number] : signature.regex().NamedCapturingGroups()) {
       const auto part = group.substr(0, group.find_last_not_of("0123456789") + 1);

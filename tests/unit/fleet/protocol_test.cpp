@@ -120,15 +120,24 @@ const std::tuple kEvents{
     Example{event::NotStarted{2, "no such file"},
             R"({"process":2,"reason":"no such file","type":"not-started"})"},
     Example{event::Ready{2}, R"({"process":2,"type":"ready"})"},
-    Example{event::NotReady{2, "refused"}, R"({"process":2,"type":"not-ready","waited":"refused"})"},
+    Example{
+        event::NotReady{
+            2, "refused", {"http://n1/health", "answered 404", {"0.0.0.0:80"}, "a", "s", "r", "l"}},
+        R"({"process":2,"seen":{"answers":"a","check":"http://n1/health","last":"answered 404",)"
+        R"("listens":["0.0.0.0:80"],"loading":"l","remedy":"r","stranger":"s"},"type":"not-ready","waited":"refused"})"},
     Example{event::Unresponsive{2, "silence"}, R"({"process":2,"reason":"silence","type":"unresponsive"})"},
     Example{event::Fresh{2}, R"({"process":2,"type":"fresh"})"},
+    Example{
+        event::Raised{2, "ValueError", "a NaN", 250ms, 1s},
+        R"({"ago_ms":250,"message":"a NaN","process":2,"type":"raised","type_name":"ValueError","within_ms":1000})"},
     Example{event::Ended{2, sys::WaitStatus(SIGSEGV)}, R"({"process":2,"status":11,"type":"ended"})"},
     Example{
         event::ChildEnded{2, 4712, "VLLM::EngineCore", sys::WaitStatus(SIGKILL), {{"engine.0", 9}}},
         R"({"logs":{"engine.0":9},"pid":4712,"process":2,"status":9,"title":"VLLM::EngineCore","type":"child-ended"})"},
-    Example{event::CleanedUp{2, {"sh pid 5"}, {"done"}},
-            R"({"killed":["sh pid 5"],"last_lines":["done"],"process":2,"type":"cleaned"})"},
+    Example{
+        event::CleanedUp{2, {"sh pid 5"}, {"done"}, supervise::PortTaken{8000, 1, "h", "r"}},
+        R"({"killed":["sh pid 5"],"last_lines":["done"],"port":{"holder":"h","index":1,"port":8000,"remedy":"r"},)"
+        R"("process":2,"type":"cleaned"})"},
     Example{event::NotKillable{2}, R"({"process":2,"type":"not-killable"})"},
     Example{event::Signal{SIGTERM}, R"({"signal":15,"type":"signal"})"},
     Example{event::NodeLost{"n1", "gone", {2, 3}},
@@ -138,6 +147,8 @@ const std::tuple kEvents{
     Example{event::Progress{2, 7, 1.5, 40},
             R"({"process":2,"seconds":1.5,"step":7,"total":40,"type":"progress"})"},
     Example{event::Saved{2, "/ckpt/step_7"}, R"({"path":"/ckpt/step_7","process":2,"type":"saved"})"},
+    Example{event::Linked{2, "wandb", "https://wandb.ai/a/b/runs/c"},
+            R"({"kind":"wandb","process":2,"type":"linked","url":"https://wandb.ai/a/b/runs/c"})"},
     Example{event::Collected{"no space"}, R"({"trouble":"no space","type":"collected"})"},
     Example{event::Trouble{"disk full"}, R"({"sentence":"disk full","type":"trouble"})"}};
 static_assert(std::same_as<decltype(variant_of(kEvents)), decltype(supervise::ProcessEvent::what)>);

@@ -115,6 +115,22 @@ TEST_F(Bind, FillsInWhatOnlyTheNodeKnows) {
   EXPECT_EQ(bound->node.dropped, (std::vector<std::string>{"NCCL_DEBUG"}));
 }
 
+TEST_F(Bind, ARankHasAFileForItsExceptionWhereNoSecretIsKept) {
+  const auto bound = bind_here();
+  ASSERT_TRUE(bound) << render(bound.error());
+  const auto& [learner, engine] = std::tie(bound->node.processes[0], bound->node.processes[1]);
+  EXPECT_EQ(learner.error_file, bound->node.scratch + "/errors/learner.0.json");
+  EXPECT_EQ(value(learner, "TORCHELASTIC_ERROR_FILE"), learner.error_file);
+  EXPECT_EQ(value(engine, "TORCHELASTIC_ERROR_FILE"), "(not set)");
+  EXPECT_EQ(engine.error_file, "");
+  plan_.roles[0].env = {
+      {plan::EnvOp::Kind::set, "TORCHELASTIC_ERROR_FILE", "/mine", plan::Layer::role, "", {}}};
+  const auto own = bind_here();
+  ASSERT_TRUE(own) << render(own.error());
+  EXPECT_EQ(value(own->node.processes[0], "TORCHELASTIC_ERROR_FILE"), "/mine");
+  EXPECT_EQ(own->node.processes[0].error_file, "") << "whose it is, reads it";
+}
+
 TEST_F(Bind, ATorchRoleOfSeveralGpusGetsNoRankOfItsOwn) {
   plan_.roles[0].gpus = 2;
   plan_.processes[0].gpus = {0, 1};
@@ -169,13 +185,15 @@ TEST_F(Bind, ASecretThatIsTooShortToBeHiddenIsRefused) {
 TEST_F(Bind, AllThatIsMissingIsSaidAtOnce) {
   plan_.roles[0].command = {"no-such-program"};
   plan_.roles[0].command_origin = "run.yaml:6:14";
+  plan_.roles[0].origin = "run.yaml:5:3";
   plan_.roles[0].ready.exec = {"no-such-probe"};
   plan_.roles[1].workdir = "/no/such/folder";
   plan_.roles[1].workdir_origin = "run.yaml:9:14";
   const auto bound = bind_here();
   ASSERT_FALSE(bound);
   const std::string hint =
-      "hint: set `venv: DIRECTORY`, load a module in the site profile, or give its full path\n\n";
+      "hint: write `venv: DIRECTORY` in role 'learner' (run.yaml:5:3), load its module in the site profile "
+      "(`modules: {load: [NAME]}`), or give its full path\n\n";
   EXPECT_EQ(render(bound.error()),
             "error: learner: program 'no-such-program' was not found in PATH (/usr/bin:/bin) (command: "
             "run.yaml:6:14) [launch.program]\n" +
@@ -185,6 +203,34 @@ TEST_F(Bind, AllThatIsMissingIsSaidAtOnce) {
                 hint +
                 "error: engine: the working directory '/no/such/folder' (run.yaml:9:14) does not exist "
                 "[launch.workdir]\n\n3 errors\n");
+}
+
+TEST_F(Bind, AScriptThatIsNotExecutableIsSaidWithWhatMakesItSo) {
+  const auto script = paths_.folder / "train.sh";
+  std::ofstream(script) << "#!/bin/sh\n";
+  plan_.roles[0].command = {script.string()};
+  plan_.roles[0].command_origin = "run.yaml:6:14";
+  const auto bound = bind_here();
+  ASSERT_FALSE(bound);
+  EXPECT_EQ(
+      render(bound.error()),
+      fmt::format("error: learner: '{0}' is not executable (command: run.yaml:6:14) [launch.program]\n"
+                  "hint: make it executable with chmod +x, or name the program that reads it: [bash, {0}]\n",
+                  script.string()));
+}
+
+TEST_F(Bind, ThePythonOfACommandIsNamedWithItsVersion) {
+  const auto venv = paths_.folder / "venv";
+  std::filesystem::create_directories(venv / "bin");
+  std::ofstream(venv / "pyvenv.cfg") << "home = /usr/bin\nversion = 3.11.7\n";
+  std::filesystem::copy_file("/bin/true", venv / "bin" / "python3");
+  plan_.roles[0].command = {(venv / "bin" / "python3").string(), "train.py"};
+  const auto bound = bind_here();
+  ASSERT_TRUE(bound) << render(bound.error());
+  const auto& python = bound->node.processes[0].python;
+  EXPECT_EQ(std::tuple(python.path, python.version, python.named),
+            std::tuple((venv / "bin" / "python3").string(), "3.11.7", true));
+  EXPECT_EQ(plan::to_json(plan_, bound->node)["processes"][0]["python"]["version"], "3.11.7");
 }
 
 TEST_F(Bind, WhatAllProcessesOfARoleMissIsSaidOnce) {

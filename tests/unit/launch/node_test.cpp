@@ -230,11 +230,15 @@ TEST_F(Folder, SecretsComeFromWhereTheyAreDeclared) {
   ASSERT_FALSE(missing);
   EXPECT_EQ(render(missing.error()),
             "error: secret A (e.yaml:1:1): the variable TOKEN is not set in the environment of nlaunch "
-            "[launch.secret]\n\n"
+            "[launch.secret]\n"
+            "hint: export TOKEN=... before you call nlaunch, or read it from a file: secrets: {A: {file: "
+            "PATH}}\n\n"
             "error: secret B (e.yaml:2:1): cannot open '/nowhere/token': No such file or directory "
-            "[launch.secret]\n\n"
+            "[launch.secret]\n"
+            "hint: write it there, or take it from a variable: secrets: {B: env}\n\n"
             "error: secret C (e.yaml:3:1): cannot open '/nowhere/.netrc': No such file or directory "
             "[launch.secret]\n"
+            "hint: write it there, or take it from a variable: secrets: {C: env}\n"
             "\n3 errors\n");
 }
 

@@ -5,8 +5,6 @@
 namespace nlaunch::launch {
 namespace {
 
-using std::chrono::seconds;
-
 constexpr auto kPartitions =
     "PartitionName=main AllowGroups=ALL Default=YES QoS=N/A DefaultTime=NONE MaxNodes=UNLIMITED "
     "MaxTime=UNLIMITED MinNodes=0 Nodes=node[0-3] State=UP TotalNodes=4\n"
@@ -46,19 +44,6 @@ class PrecheckTest : public testing::Test {
   plan::Plan plan_;
   LoginFacts facts_;
 };
-
-TEST(ParseTimeLimit, ReadsAllFormsOfSlurm) {
-  EXPECT_EQ(parse_time_limit("90"), seconds(90 * 60));
-  EXPECT_EQ(parse_time_limit("10:30"), seconds(10 * 60 + 30));
-  EXPECT_EQ(parse_time_limit("24:00:00"), seconds(24 * 3600));
-  EXPECT_EQ(parse_time_limit("1-12"), seconds(36 * 3600));
-  EXPECT_EQ(parse_time_limit("1-12:30"), seconds(36 * 3600 + 30 * 60));
-  EXPECT_EQ(parse_time_limit("7-00:00:01"), seconds(7 * 24 * 3600 + 1));
-  for (const auto* none : {"UNLIMITED", "infinite", "0"})
-    EXPECT_EQ(parse_time_limit(none), seconds::max()) << none;
-  for (const auto* odd : {"", "soon", "1:2:3:4", "-1", "1-", "10m", "1::2"})
-    EXPECT_FALSE(parse_time_limit(odd)) << odd;
-}
 
 TEST(ParsePartitions, ReadsTheLinesOfScontrol) {
   const auto found = parse_partitions(kPartitions);
@@ -155,7 +140,8 @@ TEST_F(PrecheckTest, PathsThatAreNotThere) {
   EXPECT_EQ(
       judged(),
       "error: engine: '/serve/bin/serve' does not exist (command: e.yaml:5:14) [launch.program]\n\n"
-      "error: tool: '/serve/tool.sh' is not executable (command: e.yaml:5:14) [launch.program]\n\n"
+      "error: tool: '/serve/tool.sh' is not executable (command: e.yaml:5:14) [launch.program]\n"
+      "hint: make it executable with chmod +x\n\n"
       "error: learner, eval: the working directory '/project' (e.yaml:4:10) does not exist "
       "[launch.workdir]\n\n"
       "3 errors\n"

@@ -44,6 +44,29 @@ TEST(SubmitJob, ARefusalOfSeveralLinesIsOneLine) {
                 "Batch job submission failed");
 }
 
+TEST(SubmitJob, ARefusedAccountSaysWhatToWrite) {
+  auto pattern = (std::filesystem::temp_directory_path() / "nlaunch-submit-XXXXXX").string();
+  const std::filesystem::path folder = ::mkdtemp(pattern.data());
+  const auto sbatch = (folder / "sbatch").string();
+  std::ofstream(sbatch) << "#!/bin/sh\necho 'sbatch: error: Batch job submission failed: Invalid account or "
+                           "account/partition combination specified' >&2\nexit 1\n";
+  std::filesystem::permissions(sbatch, std::filesystem::perms::owner_all);
+  plan::Plan plan;
+  plan.slurm.directives = {{"partition", "workq", "site.yaml:9:5"}};
+  const auto id = submit_job(plan, sbatch, "/runs/job.sbatch", {"PATH=/usr/bin:/bin"});
+  std::filesystem::remove_all(folder);
+  ASSERT_FALSE(id);
+  EXPECT_EQ(
+      render(id.error()),
+      fmt::format("error: {} exited with code 1: sbatch: error: Batch job submission failed: Invalid account "
+                  "or account/partition combination specified [launch.submit]\n"
+                  "note: --partition=workq is from site.yaml:9:5\n"
+                  "hint: write `slurm: {{account: PROJECT}}` in the experiment, or --set "
+                  "slurm.account=PROJECT; `sacctmgr show associations user=$USER "
+                  "format=account%30,partition` lists yours; the script: /runs/job.sbatch\n",
+                  sbatch));
+}
+
 TEST(ParseJobState, ReadsAJobThatWaits) {
   const auto job = parse_job_state(
       " JobId=5 JobName=q UserId=root(0) JobState=PENDING Reason=Resources Dependency=(null) "

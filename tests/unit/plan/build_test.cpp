@@ -38,6 +38,54 @@ roles:
             "hint: --set roles.engine.count=8, or --nodes 12\n");
 }
 
+TEST_F(BuildPlan, RefusesATimeLimitThatIsOverWhenItsEndIsAnnounced) {
+  const auto with = [&](const std::string& time) {
+    return build_from("walltime: {before: 10m}\nslurm: {time: \"" + time +
+                          "\"}\nroles: {learner: {kind: learner, gpus: 1, command: [t]}}\n",
+                      kCluster);
+  };
+  EXPECT_EQ(refusal(with("00:05:00")),
+            "error: the time limit of the job, 00:05:00 (experiment.yaml:4:15), is not longer than "
+            "`walltime.before`, 10m: the end would be announced at once [plan.walltime]\n"
+            "hint: write `time: \"00:20:00\"` or more, or a shorter `before` in `walltime`\n");
+  EXPECT_TRUE(with("00:11:00"));
+}
+
+TEST_F(BuildPlan, WarnsOfAnEngineThatNobodyWaitsFor) {
+  const auto warnings = [&](const std::string& engine, const std::string& start = "[[engine], [learner]]") {
+    const auto plan = build_from("start: " + start + "\nroles:\n  learner: {kind: learner, command: [t]}\n" +
+                                     "  engine: {kind: engine, " + engine + "}\n",
+                                 kCluster);
+    return plan ? plan->warnings : std::vector<std::string>{refusal(plan)};
+  };
+  const std::string warning =
+      "experiment.yaml:6:3) has no `ready`: the next stage starts at once, before it answers; write ";
+  const auto first = [](const std::vector<std::string>& all) {
+    return all.empty() ? std::string() : all.front();
+  };
+  EXPECT_TRUE(first(warnings("command: [vllm, serve, m]")).ends_with(warning + "`ready: vllm` in it"));
+  EXPECT_TRUE(first(warnings("command: [serve]")).ends_with(warning + "`ready: {http: URL}` in it"));
+  EXPECT_FALSE(first(warnings("command: [serve], ready: {delay: 1s}")).starts_with("engine"));
+  EXPECT_FALSE(first(warnings("command: [serve]", "[[learner], [engine]]")).starts_with("engine"));
+}
+
+TEST_F(BuildPlan, WarnsOfAVariableThatNoShellExpands) {
+  const auto warnings = [&](const std::string& command) {
+    const auto plan =
+        build_from("roles: {learner: {kind: learner, gpus: 4, command: " + command + "}}\n", kCluster);
+    return plan ? plan->warnings : std::vector<std::string>{refusal(plan)};
+  };
+  const auto told = warnings("[python, t.py, --model, $MODEL_DIR/x]");
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_TRUE(told[0].starts_with("role 'learner' passes '$MODEL_DIR/x' (")) << told[0];
+  EXPECT_TRUE(told[0].ends_with(
+      "experiment.yaml:3:76) as it is, since no shell starts its command; write ${env.MODEL_DIR}"))
+      << told[0];
+  for (const auto* fine : {"[bash, -c, 'echo $HOME']", "[/bin/sh, run.sh, $HOME]",
+                           "[python, -c, 'x = \"$y\"']", "[t, 'a$']", "[t, '$1']", "[t, '$${HOME}']"})
+    EXPECT_EQ(warnings(fine), std::vector<std::string>{}) << fine;
+}
+
 TEST_F(BuildPlan, NumbersRanksOverNodes) {
   const auto plan = build_from(
       "nodes: 2\nroles: {learner: {kind: learner, per_node: 2, gpus: 1, rendezvous: torch, command: [t]}}\n",

@@ -76,14 +76,36 @@ TEST_F(MisfitMessage, OfAnEngineLargerThanANodeNamesReplicas) {
       "experiment.yaml:4:32: error: role 'engine': 1 process of 8 GPUs does not fit on 1 node × 4 GPUs: none "
       "fit, and 4 GPUs stay idle [plan.does-not-fit]\n"
       "note: a process cannot span two nodes\n"
-      "hint: write `replica: {nodes: 2}` and `gpus: 4` for an engine on several nodes\n");
+      "hint: write `replica: {nodes: 2}` and `gpus: 4` for an engine on several nodes, or --set "
+      "roles.engine.gpus=4 (4 GPUs for 'engine')\n");
 }
 
-TEST_F(MisfitMessage, OfOneProcessThatFitsNowhereHasNoWayOut) {
+TEST_F(MisfitMessage, OfOneProcessThatFitsNowhereSaysHowManyGpusWould) {
   EXPECT_EQ(of("  tool: {kind: service, gpus: 8, command: [s]}\n", 1, 4),
             "experiment.yaml:4:31: error: role 'tool': 1 process of 8 GPUs does not fit on 1 node × 4 GPUs: "
             "none fit, and 4 GPUs stay idle [plan.does-not-fit]\n"
-            "note: a process cannot span two nodes\n");
+            "note: a process cannot span two nodes\n"
+            "hint: --set roles.tool.gpus=4 (4 GPUs for 'tool')\n");
+}
+
+TEST_F(MisfitMessage, OfRolesThatTogetherWantMoreThanANodeNamesASplit) {
+  constexpr const char* kLearner = "  learner: {kind: learner, per_node: 4, gpus: 1, command: [t]}\n";
+  EXPECT_EQ(
+      of(std::string(kLearner) + "  engine: {kind: engine, count: 2, gpus: 2, command: [s]}\n", 1, 4,
+         "local"),
+      "experiment.yaml:5:33: error: role 'engine': 2 processes of 2 GPUs do not fit on 1 node × 4 GPUs: "
+      "none fit, and 0 GPUs stay idle [plan.does-not-fit]\n"
+      "note: experiment.yaml:4:3: role 'learner' uses 4 GPUs on each node\n"
+      "note: a process cannot span two nodes\n"
+      "hint: --set roles.learner.per_node=2 --set roles.engine.count=1 (2 GPUs for 'learner' on each "
+      "node, 2 for 'engine')\n");
+  EXPECT_TRUE(
+      of(std::string(kLearner) +
+             "  engine: {kind: engine, gpus: 4, command: [s, --tensor-parallel-size, 4]}\n",
+         1, 4, "local")
+          .ends_with("hint: --set roles.learner.per_node=2 --set roles.engine.gpus=2, with "
+                     "`--tensor-parallel-size 2` in its command (2 GPUs for 'learner' on each node, 2 for "
+                     "'engine')\n"));
 }
 
 TEST_F(MisfitMessage, OfReplicasSaysHowLargeOneIs) {
@@ -106,22 +128,24 @@ TEST_F(MisfitMessage, OfSomeThatFitSaysHowManyAndOnHowManyNodesAllWould) {
 }
 
 TEST_F(MisfitMessage, NamesTheOthersThatTakeGpus) {
-  EXPECT_EQ(of("  learner: {kind: learner, per_node: 1, gpus: 2, command: [t]}\n"
-               "  engine: {kind: engine, count: 3, gpus: 1, command: [s]}\n"
-               "  tool: {kind: service, command: [x]}\n"
-               "  judge: {kind: engine, count: 2, gpus: 1, command: [s]}\n",
-               1, 4),
-            "experiment.yaml:5:33: error: role 'engine': 3 processes of 1 GPU do not fit on 1 node × 4 GPUs: "
-            "2 fit, and 0 GPUs stay idle [plan.does-not-fit]\n"
-            "note: experiment.yaml:4:3: role 'learner' uses 2 GPUs on each node\n"
-            "note: experiment.yaml:7:3: role 'judge' uses 2 GPUs\n"
-            "hint: --set roles.engine.count=2, or --nodes 3\n"
-            "experiment.yaml:7:32: error: role 'judge': 2 processes of 1 GPU do not fit on 1 node × 4 GPUs: "
-            "none fit, and 0 GPUs stay idle [plan.does-not-fit]\n"
-            "note: experiment.yaml:4:3: role 'learner' uses 2 GPUs on each node\n"
-            "note: experiment.yaml:5:3: role 'engine' uses 3 GPUs\n"
-            "hint: --nodes 3\n"
-            "2 errors\n");
+  EXPECT_EQ(
+      of("  learner: {kind: learner, per_node: 1, gpus: 2, command: [t]}\n"
+         "  engine: {kind: engine, count: 3, gpus: 1, command: [s]}\n"
+         "  tool: {kind: service, command: [x]}\n"
+         "  judge: {kind: engine, count: 2, gpus: 1, command: [s]}\n",
+         1, 4),
+      "experiment.yaml:5:33: error: role 'engine': 3 processes of 1 GPU do not fit on 1 node × 4 GPUs: "
+      "2 fit, and 0 GPUs stay idle [plan.does-not-fit]\n"
+      "note: experiment.yaml:4:3: role 'learner' uses 2 GPUs on each node\n"
+      "note: experiment.yaml:7:3: role 'judge' uses 2 GPUs\n"
+      "hint: --set roles.engine.count=2, or --nodes 3\n"
+      "experiment.yaml:7:32: error: role 'judge': 2 processes of 1 GPU do not fit on 1 node × 4 GPUs: "
+      "none fit, and 0 GPUs stay idle [plan.does-not-fit]\n"
+      "note: experiment.yaml:4:3: role 'learner' uses 2 GPUs on each node\n"
+      "note: experiment.yaml:5:3: role 'engine' uses 3 GPUs\n"
+      "hint: --nodes 3, or --set roles.engine.count=1 --set roles.judge.count=1 (2 GPUs for 'learner' on "
+      "each node, 1 for 'engine', 1 for 'judge')\n"
+      "2 errors\n");
 }
 
 TEST_F(MisfitMessage, OfWhatSharesNamesTheRoleWhoseGpusItIsOn) {

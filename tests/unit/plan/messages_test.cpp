@@ -42,7 +42,7 @@ TEST_F(Messages, OfWhatDoesNotFitSayWhatWould) {
             "idle; a process cannot span two nodes; --set roles.learner.count=1, or --nodes 2");
   EXPECT_EQ(error_of("roles:\n" + learner("count: 1, gpus: 5"), kSlurm),
             "role 'learner': 1 process of 5 GPUs does not fit on 1 node × 4 GPUs: none fit, and 4 GPUs stay "
-            "idle; a process cannot span two nodes");
+            "idle; a process cannot span two nodes; --set roles.learner.gpus=4 (4 GPUs for 'learner')");
   EXPECT_EQ(error_of("roles:\n" + learner("per_node: 5, gpus: 1"), kSlurm),
             "role 'learner': 5 processes of 1 GPU on each node do not fit on 1 node × 4 GPUs: 4 fit on each, "
             "and 0 GPUs stay idle; --set roles.learner.per_node=4");

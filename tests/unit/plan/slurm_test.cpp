@@ -54,6 +54,19 @@ std::string words(const Slurm& slurm) {
   return out;
 }
 
+TEST(Slurm, ATimeInAnotherFormIsRefusedWithTheRightOne) {
+  EXPECT_EQ(make({}, {{"time", "24h"}}).said,
+            "run.yaml:1:7: error: '24h' is not a time limit of Slurm [plan.slurm-value]\n"
+            "   1 | time: 24h\n"
+            "     |       ^^^\n"
+            "hint: write \"24:00:00\"\n");
+  EXPECT_EQ(make({}, {{"time-min", "soon"}}).said,
+            "run.yaml:1:11: error: 'soon' is not a time limit of Slurm [plan.slurm-value]\n"
+            "   1 | time-min: soon\n"
+            "     |           ^^^^\n"
+            "hint: write HOURS:MINUTES:SECONDS in quotes, for example \"24:00:00\", or DAYS-HOURS\n");
+}
+
 TEST(Slurm, TheExperimentWinsOverTheSite) {
   const auto made = make({{"partition", "workq"}, {"time", "24:00:00"}, {"exclusive", "true"}},
                          {{"time", "01:00:00"}, {"exclusive", "false"}, {"qos", "low"}});

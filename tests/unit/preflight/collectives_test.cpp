@@ -277,6 +277,11 @@ TEST(CheckPorts, NamesTheOneThatIsTaken) {
             (Lines{"fail | engine.0 | port 8000: Address already in use | free "
                    "| stop what holds it (ss -ltnp shows it), or choose another port | user",
                    "pass | this machine | 29500 | free |  | "}));
+  observations.ports[1].holder = "server.py (pid 4711, user alice)";
+  observations.ports[1].remedy = "stop it with `kill 4711`";
+  EXPECT_EQ(lines(run_check("ports", observations))[0],
+            "fail | engine.0 | port 8000: Address already in use, held by server.py (pid 4711, user alice) | "
+            "free | stop it with `kill 4711`, or choose another port | user");
 }
 
 TEST(CheckCollectives, OfManySizesTheFirstAndTheLastFourAreTold) {

@@ -83,6 +83,67 @@ TEST(Top, NothingIsWiderOrHigherThanTheScreen) {
   }
 }
 
+std::string footer_of(const TopView& view, std::size_t width) {
+  return screen_text(footer(view, width), Paint(false));
+}
+
+TEST(Top, AFooterSaysWhatIsWaitedFor) {
+  auto view = two_engines();
+  view.stages = {{"engine", 1, 2, 0, 600}, {"learner", 0, 2}};
+  view.processes[0].in_state = 130;
+  view.processes[0].last_line = "Loading safetensors checkpoint shards:  45%";
+  EXPECT_EQ(footer_of(view, 100), R"(grpo on isambard · running · up 12m34s · 20260131-120000-7
+waiting for engine.0 on nid001 (1 of 2 ready), 2m10s of 10m00s
+engine.0 │ Loading safetensors checkpoint shards:  45%
+)");
+  EXPECT_EQ(footer_of(view, 40), R"(grpo on isambard · running · up 12m34s
+waiting for engine.0 on nid001 (1 of 2…
+engine.0 │ Loading safetensors…
+)");
+  EXPECT_EQ(waiting_text(view),
+            "waiting for engine.0 on nid001 (1 of 2 ready), 2m10s of 10m00s; last line: "
+            "Loading safetensors checkpoint shards:  45%");
+  view.stages[0].timeout = 0;
+  view.processes[0].last_line = "";
+  EXPECT_EQ(waiting_text(view), "waiting for engine.0 on nid001 (1 of 2 ready), 2m10s");
+  view.alive = false;
+  EXPECT_EQ(waiting_text(view), "");
+}
+
+TEST(Top, AFooterHasStepsAndMetrics) {
+  auto view = two_engines();
+  view.stages = {{"engine", 2, 2}, {"learner", 2, 2}};
+  EXPECT_EQ(waiting_text(view), "");
+  EXPECT_EQ(footer_of(view, 100), R"(grpo on isambard · running · up 12m34s · 20260131-120000-7
+step 4 · 1 s/step, p90 1 · ▁▁▁█ · ETTR 100 %
+reward 0.3 ▁▅█
+)");
+  view.metrics.clear();
+  EXPECT_EQ(text::split(footer_of(view, 100), '\n').at(2), "engine 2/2 · learner 2/2");
+  view.timeline.marks = {{3, "no progress for 10 s"}};
+  EXPECT_EQ(text::split(footer_of(view, 100), '\n').at(2), "3.0 s  no progress for 10 s");
+}
+
+TEST(Top, ThePagesOfTrackersAreInTheHead) {
+  auto view = two_engines();
+  view.timeline.links = {{"wandb", "https://wandb.ai/acme/grpo/runs/c", "learner.0"}};
+  EXPECT_EQ(text::split(text_of(view, 80), '\n').at(1), "wandb https://wandb.ai/acme/grpo/runs/c");
+  EXPECT_EQ(text::split(text_of(view, 20), '\n').at(1), "wandb https://wandb…");
+  view.timeline.links.push_back({"tensorboard", "http://localhost:6006/", "board.0"});
+  EXPECT_EQ(text::split(text_of(view, 76), '\n').at(1),
+            "wandb https://wandb.ai/acme/grpo/runs/c · tensorboard http://localhost:6006/");
+  EXPECT_EQ(text::split(text_of(view, 75), '\n').at(1), "wandb https://wandb.ai/acme/grpo/runs/c · 1 more");
+  view.timeline.links.push_back({"mlflow", "http://h/#/experiments/1/runs/2", "learner.1"});
+  EXPECT_EQ(text::split(text_of(view, 90), '\n').at(1),
+            "wandb https://wandb.ai/acme/grpo/runs/c · tensorboard http://localhost:6006/ · 1 more");
+  EXPECT_EQ(text::split(text_of(view, 80), '\n').at(1), "wandb https://wandb.ai/acme/grpo/runs/c · 2 more");
+  for (const std::size_t height : {3, 8, 24}) {
+    const auto lines = top_screen(view, {}, {60, height});
+    EXPECT_EQ(lines.size(), height);
+    for (const auto& line : lines) EXPECT_LE(display_width(screen_text({line}, Paint(false))), 60U + 1);
+  }
+}
+
 TEST(Top, AFilterLooksAtNamesNodesAndStates) {
   const auto view = two_engines();
   EXPECT_EQ(top_order(view, "nid002"), (std::vector<std::size_t>{3, 2}));

@@ -86,6 +86,13 @@ class Local : public testing::Test {
     text << std::ifstream(folder / "logs" / (name + ".log")).rdbuf();
     return text.str();
   }
+  /// What it recorded of its exception.
+  [[nodiscard]] std::string record(const std::string& name) const {
+    std::ifstream file(folder / "errors" / (name + ".log"));
+    std::ostringstream text;
+    text << file.rdbuf();
+    return file ? text.str() : "(none)";
+  }
   void await_log(const std::string& name, const std::string& text) {
     run_until(loop, [&] { return log(name) == text; });
   }
@@ -580,6 +587,84 @@ TEST_F(Local, OneThatRunsIsReadyForWhoeverAsks) {
   backend->perform(action::Start{0});
   backend->perform(action::AwaitReady{0});
   EXPECT_EQ(await<process_event::Ready>(2).size(), 2U);
+}
+
+TEST_F(Local, AnExceptionThatAProcessRecordedIsToldBeforeItsEnd) {
+  bound(0).error_file = (folder / "scratch/errors/learner.0.json").string();
+  start(R"(printf %s '{"message": {"message": "ValueError: no hunter2", "extraInfo": {"py_callstack": )"
+        R"("Traceback:\n  login(hunter2)\nValueError: no hunter2", "timestamp": "'$(date +%s)'"}}}' )"
+        "> " +
+        bound(0).error_file + "; sleep 0.3; exit 1");
+  await<process_event::Ended>();
+  const auto raised = all<process_event::Raised>();
+  ASSERT_EQ(raised.size(), 1U);
+  EXPECT_TRUE(std::holds_alternative<process_event::Raised>(told[told.size() - 2].what));
+  EXPECT_EQ(raised[0].process, 0U);
+  EXPECT_EQ(raised[0].type, "ValueError");
+  EXPECT_EQ(raised[0].message, "no ***");
+  EXPECT_GE(raised[0].ago, 250ms);
+  EXPECT_LE(raised[0].ago, 20s);
+  EXPECT_EQ(raised[0].within, 0ms);
+  EXPECT_EQ(record("learner.0"), "Traceback:\n  login(***)\nValueError: no ***\n");
+  EXPECT_FALSE(fs::exists(bound(0).error_file)) << "it has the secret";
+  backend->replay_events();
+  backend->perform(action::Start{0});
+  EXPECT_EQ(all<process_event::Raised>().size(), 2U) << "another leader is told, too";
+}
+
+TEST_F(Local, WhatAnEarlierStartRecordedDoesNotCount) {
+  bound(0).error_file = (folder / "scratch/errors/learner.0.json").string();
+  fs::create_directories(folder / "scratch/errors");
+  fs::create_directories(folder / "errors");
+  for (const auto& file : {fs::path(bound(0).error_file), folder / "errors/learner.0.log"})
+    std::ofstream(file) << R"({"message": "ValueError: long ago"})";
+  start("exit 1");
+  await<process_event::Ended>();
+  EXPECT_TRUE(all<process_event::Raised>().empty());
+  EXPECT_EQ(record("learner.0"), "(none)");
+}
+
+TEST_F(Local, WhatAProcessGotOverIsNotTold) {
+  bound(0).error_file = (folder / "scratch/errors/learner.0.json").string();
+  start(R"(echo '{"message": "ValueError: of a child process"}' > )" + bound(0).error_file);
+  await<process_event::Ended>();
+  EXPECT_TRUE(all<process_event::Raised>().empty());
+  EXPECT_EQ(record("learner.0"), "(none)");
+  EXPECT_FALSE(fs::exists(bound(0).error_file));
+}
+
+TEST_F(Local, ATimeThatCannotBeIsThatOfTheEnd) {
+  bound(0).error_file = (folder / "scratch/errors/learner.0.json").string();
+  start(R"(echo '{"message": "ValueError: x", "timestamp": 1000}' > )" + bound(0).error_file + "; exit 1");
+  await<process_event::Ended>();
+  const auto raised = all<process_event::Raised>();
+  ASSERT_EQ(raised.size(), 1U);
+  EXPECT_EQ(raised[0].ago, 0ms);
+  EXPECT_EQ(raised[0].within, 0ms);
+  EXPECT_EQ(record("learner.0"), "ValueError: x\n");
+}
+
+TEST_F(Local, ADirectoryForExceptionsThatIsRemovedIsMadeAgain) {
+  bound(0).error_file = (folder / "scratch/errors/learner.0.json").string();
+  start("sleep 60");
+  EXPECT_EQ(fs::status(folder / "scratch/errors").permissions(), fs::perms::owner_all);
+  fs::remove_all(folder / "scratch");
+  run_until(loop, [&] { return fs::exists(folder / "scratch/errors"); });
+}
+
+TEST_F(Local, PagesOfTrackersAreToldOnceAndToEachLeader) {
+  const std::string line = "echo wandb: View run at https://wandb.ai/a/b/runs/";
+  start(line + "0; sleep 60");
+  await<process_event::Linked>();
+  start(line + "0; echo TensorBoard 2.20.0 at http://localhost:6006/; sleep 60", 2);
+  const auto links = await<process_event::Linked>(2);
+  EXPECT_EQ(links[0].process, 0U);
+  EXPECT_EQ(links[0].kind, "wandb");
+  EXPECT_EQ(links[0].url, "https://wandb.ai/a/b/runs/0");
+  EXPECT_EQ(links[1].process, 2U);
+  EXPECT_EQ(links[1].url, "http://localhost:6006/");
+  backend->replay_events();
+  EXPECT_EQ(all<process_event::Linked>().size(), 4U);
 }
 
 TEST_F(Local, ACheckpointThatALearnerNamesIsTold) {

@@ -251,6 +251,135 @@ TEST(Sentence, OfAnAbortNamesTheChildThatWasLostBefore) {
       "killed by SIGKILL 10.0s into the run");
 }
 
+/// Four ranks of a learner, of which the second exited first with code 1, 100 ms after its exception.
+Outcome four_ranks() {
+  auto outcome = outcome_of(ProcessFailed{1, sys::WaitStatus::exited(1)});
+  outcome.processes.assign(4, {});
+  for (int rank = 0; rank < 4; ++rank) {
+    auto& process = outcome.processes[static_cast<std::size_t>(rank)];
+    process.name = "learner." + std::to_string(rank);
+    process.rank = rank;
+    process.ended = 12500ms;
+    process.status = sys::WaitStatus::exited(1);
+    process.stopped = rank != 1;
+  }
+  outcome.first = 1;
+  outcome.processes[1].ended = 12400ms;
+  outcome.processes[1].exception = Exception{"RuntimeError", "Connection closed by peer", 12300ms};
+  return outcome;
+}
+
+TEST(FirstToRaise, IsTheRankWhoseExceptionCameBeforeThatOfTheOneThatExitedFirst) {
+  auto outcome = four_ranks();
+  EXPECT_FALSE(first_to_raise(outcome));
+  outcome.processes[3].exception = Exception{"ValueError", "a NaN in the loss\nstep 7", 12050ms};
+  outcome.processes[2].exception = Exception{"RuntimeError", "Connection closed by peer", 12200ms};
+  EXPECT_EQ(first_to_raise(outcome), 3U);
+  outcome.first = 3;
+  EXPECT_EQ(
+      sentence(outcome),
+      "learner.3 raised ValueError 12.1s into the run, 350ms before learner.1 exited with code 1: a NaN in "
+      "the loss");
+  EXPECT_EQ(exit_code(outcome), 1);
+  outcome.processes[3].exception->type.clear();
+  outcome.processes[3].exception->message.clear();
+  EXPECT_EQ(sentence(outcome),
+            "learner.3 raised an exception 12.1s into the run, 350ms before learner.1 exited with code 1");
+}
+
+TEST(FirstToRaise, IsNoneThatMayHaveRaisedLater) {
+  auto outcome = four_ranks();
+  auto& other = outcome.processes[3];
+  other.exception = Exception{"ValueError", "", 12300ms};
+  EXPECT_FALSE(first_to_raise(outcome)) << "at the same time";
+  other.exception->at = 12299ms;
+  EXPECT_EQ(first_to_raise(outcome), 3U);
+  other.host = "node2";
+  EXPECT_FALSE(first_to_raise(outcome)) << "on another node, by another clock";
+  other.exception->at = 12289ms;
+  EXPECT_EQ(first_to_raise(outcome), 3U);
+  other.exception->within = 1s;
+  EXPECT_FALSE(first_to_raise(outcome)) << "in whole seconds";
+  other.exception->at = 11289ms;
+  EXPECT_EQ(first_to_raise(outcome), 3U);
+}
+
+TEST(FirstToRaise, OfOneThatLeftNoRecordItsEndIsNotItsFailure) {
+  auto outcome = four_ranks();
+  outcome.processes[1].exception.reset();
+  outcome.processes[3].exception = Exception{"ValueError", "", 7400ms};
+  EXPECT_FALSE(first_to_raise(outcome)) << "it may have taken five seconds to exit";
+  outcome.processes[3].exception->at = 7399ms;
+  EXPECT_EQ(first_to_raise(outcome), 3U);
+  outcome.processes[3].name = "critic.0";
+  EXPECT_FALSE(first_to_raise(outcome)) << "another program";
+  outcome.processes[1].exception = Exception{"RuntimeError", "", 12300ms};
+  EXPECT_EQ(first_to_raise(outcome), 3U) << "an exception is compared with an exception";
+}
+
+TEST(FirstToRaise, WhatWasKilledOrCrashedFailedByItself) {
+  auto outcome = four_ranks();
+  outcome.processes[3].exception = Exception{"RuntimeError", "Connection reset by peer", 10s};
+  for (const int signal : {SIGKILL, SIGSEGV, SIGTERM, SIGBUS}) {
+    outcome.cause = ProcessFailed{1, sys::WaitStatus(signal)};
+    EXPECT_FALSE(first_to_raise(outcome)) << signal;
+  }
+  outcome.cause = ProcessFailed{1, sys::WaitStatus(SIGABRT)};
+  EXPECT_EQ(first_to_raise(outcome), 3U) << "aborted by the watchdog";
+}
+
+TEST(FirstToRaise, IsNoneThatTheRunGotOver) {
+  const auto first = [](const std::function<void(ProcessReport&)>& change) {
+    auto outcome = four_ranks();
+    outcome.processes[3].exception = Exception{"ValueError", "", 12s};
+    change(outcome.processes[3]);
+    return first_to_raise(outcome);
+  };
+  EXPECT_EQ(first([](ProcessReport&) {}), 3U);
+  EXPECT_FALSE(first([](ProcessReport& process) { process.status = sys::WaitStatus::exited(0); }));
+  EXPECT_FALSE(first([](ProcessReport& process) { process.ended_before = true; })) << "and it restarts";
+  EXPECT_FALSE(first([](ProcessReport& process) { process.lost = "the run continues without it"; }));
+  EXPECT_FALSE(first([](ProcessReport& process) { process.exception->at = 12400ms - 15min - 1ms; }));
+  EXPECT_EQ(first([](ProcessReport& process) { process.exception->at = 12400ms - 15min; }), 3U);
+}
+
+TEST(FirstToRaise, ExplainsAStallAndNoOtherEnd) {
+  auto outcome = four_ranks();
+  outcome.processes[1].exception.reset();
+  outcome.processes[3].exception = Exception{"ValueError", "a NaN", 12s};
+  for (const auto& cause : {Cause(Finished{}), Cause(StoppedBySignal{SIGTERM}), Cause(Aborted{"libnccl", 73}),
+                            Cause(NodeLost{"n1", "no answer"}), Cause(NeverReady{1})}) {
+    outcome.cause = cause;
+    EXPECT_FALSE(first_to_raise(outcome)) << name_of(cause);
+  }
+  outcome.cause = Aborted{"no progress for 600 s", 124};
+  EXPECT_EQ(first_to_raise(outcome), 3U);
+  outcome.first = 3;
+  EXPECT_EQ(sentence(outcome),
+            "no progress for 600 s (12.4s into the run); learner.3 raised ValueError: a NaN");
+  outcome.processes[3].exception->at = 12500ms;
+  EXPECT_FALSE(first_to_raise(outcome)) << "that is how it took its stop signal";
+  EXPECT_EQ(sentence(outcome), "no progress for 600 s (12.4s into the run)");
+}
+
+TEST(Sentence, EndsWithTheExceptionOfTheFirst) {
+  auto outcome = four_ranks();
+  outcome.processes[1].exception->message = " \n  a\x1b[2Jb  \nmore";
+  EXPECT_EQ(sentence(outcome),
+            "learner.1 exited with code 1 after 12.4s; learner.1 raised RuntimeError: a\\x1b[2Jb");
+  outcome.processes[1].exception->message = std::string(250, 'x');
+  EXPECT_TRUE(sentence(outcome).ends_with(": " + std::string(200, 'x') + "...")) << sentence(outcome);
+  outcome.processes[1].exception->message.clear();
+  EXPECT_TRUE(sentence(outcome).ends_with("; learner.1 raised RuntimeError")) << sentence(outcome);
+}
+
+TEST(Summary, HasTheExceptionsThatProcessesRecorded) {
+  const auto summary = to_json(four_ranks());
+  EXPECT_EQ(json_text(summary["processes"][1]["exception"]),
+            R"({"type":"RuntimeError","message":"Connection closed by peer","raised_ms":12300})");
+  EXPECT_FALSE(summary["processes"][0].contains("exception"));
+}
+
 TEST(EndOfChild, SaysSoWhereNobodyKnowsHow) {
   ProcessReport server;
   server.name = "engine.0";

@@ -270,5 +270,20 @@ TEST(ProgressReader, ReadsTheCheckpointsThatItsLinesName) {
   EXPECT_FALSE(reader.take());
 }
 
+TEST(ProgressReader, ReadsThePagesOfTrackersOnce) {
+  const ProgressPattern pattern("step");
+  ProgressReader reader(pattern, false);
+  reader.feed(
+      "wandb: View run at https://wandb.ai/a/b/runs/c\nwandb: View run x at: https://wandb.ai/a/b/ru");
+  reader.feed("ns/c\nTensorBoard 2.20.0 at http://localhost:6006/ (Press CTRL+C to quit)\n");
+  const auto links = reader.take_links();
+  ASSERT_EQ(links.size(), 2U);
+  EXPECT_EQ(links[0].str(), "wandb: https://wandb.ai/a/b/runs/c");
+  EXPECT_EQ(links[1].str(), "tensorboard: http://localhost:6006/");
+  EXPECT_TRUE(reader.take_links().empty());
+  for (int i = 0; i < 40; ++i) reader.feed(fmt::format("wandb: View run at https://h/a/b/runs/{}\n", i));
+  EXPECT_EQ(reader.take_links().size(), kMostLinks);
+}
+
 }  // namespace
 }  // namespace nlaunch::supervise

@@ -10,8 +10,10 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <thread>
 
+#include "supervise/not_ready_search.h"
 #include "sys/files.h"
 #include "sys/tcp_sockets.h"
 #include "unit/run_until.h"
@@ -507,6 +509,63 @@ TEST(ProblemWith, SaysWhatCannotBeRead) {
             "'n1' is not HOST:PORT with a port from 1 to 65535");
   EXPECT_EQ(of([](plan::Ready& ready) { ready.log = "is (ready"; }),
             "'is (ready' is not a regular expression: missing ): is (ready");
+}
+
+NotReadySeen search(const plan::Ready& ready, NotReadySeen seen, const std::vector<pid_t>& tree) {
+  sys::Loop loop;
+  std::optional<NotReadySeen> found;
+  const NotReadySearch one(loop, ready, tree, std::move(seen),
+                           [&](NotReadySeen what) { found = std::move(what); });
+  EXPECT_FALSE(found) << "not from within the call";
+  run_until(loop, [&] { return found.has_value(); });
+  return found.value_or(NotReadySeen());
+}
+
+TEST(NotReadySearch, FindsAnotherPathOnTheSamePort) {
+  const Server server(std::map<std::string, std::string>{{"/health", "200 OK"}});
+  plan::Ready ready;
+  ready.http = server.url("/healthz");
+  const auto seen = search(ready, {.last = "answered 404"}, {::getpid()});
+  EXPECT_EQ(seen.answers, server.url("/health"));
+  EXPECT_EQ(seen.last, "answered 404");
+}
+
+TEST(NotReadySearch, FindsAnotherPortOfTheProcess) {
+  const Server server(std::map<std::string, std::string>{{"/health", "200 OK"}});
+  plan::Ready ready;
+  ready.http = "http://127.0.0.1:1/health";
+  EXPECT_EQ(search(ready, {.last = "Connection refused"}, {::getpid()}).answers, server.url("/health"));
+  const auto of_nobody = search(ready, {.last = "Connection refused"}, {});
+  EXPECT_EQ(of_nobody.answers, "");
+  EXPECT_TRUE(of_nobody.listens.empty());
+}
+
+TEST(NotReadySearch, NamesWhereAProcessListens) {
+  const Server server(std::map<std::string, std::string>{});
+  plan::Ready ready;
+  ready.tcp = "127.0.0.1:1";
+  const auto seen = search(ready, {}, {::getpid()});
+  EXPECT_EQ(seen.answers, "");
+  const auto end = server.url("").substr(std::string_view("http://").size());
+  EXPECT_NE(std::ranges::find(seen.listens, end), seen.listens.end());
+  EXPECT_EQ(server.asked(), 0) << "nothing is asked of a server that is not checked over HTTP";
+}
+
+TEST(NotReadySearch, CallsNothingOnceItIsGone) {
+  sys::Loop loop;
+  bool called = false;
+  std::optional<NotReadySearch> one;
+  one.emplace(loop, plan::Ready(), std::vector<pid_t>(), NotReadySeen(), [&](const auto&) { called = true; });
+  one.reset();
+  loop.after(50ms, [&] { loop.stop(); });
+  loop.run();
+  EXPECT_FALSE(called);
+}
+
+TEST(IsThisMachine, KnowsItsNamesAndAddresses) {
+  for (const auto* host : {"localhost", "127.0.0.1", "127.0.1.1", "::1"})
+    EXPECT_TRUE(is_this_machine(host)) << host;
+  for (const auto* host : {"192.0.2.1", "elsewhere", ""}) EXPECT_FALSE(is_this_machine(host)) << host;
 }
 
 }  // namespace

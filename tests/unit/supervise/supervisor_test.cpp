@@ -138,7 +138,7 @@ class Supervised : public testing::Test {
     EventLog events(folder / "events.jsonl", nullptr);
     supervisor = std::make_unique<Supervisor>(
         loop, Supervisor::Options{plan, 0, folder / "attempt-0" / "logs", hosts, events, guardian,
-                                  terminal.get(), judge, address_of});
+                                  terminal.get(), terminal.get(), judge, address_of});
     loop.post(std::move(then));
     loop.after(20s, [this] { loop.stop(); });
     auto outcome = supervisor->run(backend);
@@ -310,6 +310,67 @@ TEST_F(Supervised, TheNextOneIsTheFirstOfThoseThatEndedOnTheirOwnAfterwards) {
   EXPECT_EQ(outcome.first, 2U);
   EXPECT_EQ(outcome.next, 3U) << "1 was asked to end";
   EXPECT_TRUE(recorded_as("attempt-ended").at(0).contains("100ms before learner.2 exited with code 0"));
+}
+
+TEST_F(Supervised, TheProcessThatRaisedFirstFailedFirst) {
+  // Its teardown takes longer than that of the one that lost its connection to it.
+  backend.signal = [](ProcessIndex, int) {};
+  const auto outcome = run([this] {
+    tell(2s, process_event::Raised{0, "RuntimeError", "Connection closed by peer", 50ms});
+    end(0, 1, 2s);
+    tell(3s, process_event::Raised{1, "ValueError", "a NaN", 1200ms});
+    end(1, 1, 3s);
+    tell(3s, process_event::Raised{2, "SystemExit", "stopped", 10ms});
+    end(2, 1, 3s);
+  });
+  EXPECT_EQ(std::get<ProcessFailed>(outcome.cause).process, 0U);
+  EXPECT_EQ(outcome.first, 1U);
+  EXPECT_EQ(backend.performed.back(), "finish 1") << "its last lines are wanted";
+  EXPECT_EQ(outcome.processes[1].exception->at, 1800ms);
+  EXPECT_TRUE(fits(said()[1],
+                   "learner.0 exited with code 1 after .*; learner.0 raised RuntimeError: Connection "
+                   "closed by peer; stopping the others"))
+      << said()[1];
+  EXPECT_TRUE(
+      recorded_as("attempt-ended")
+          .at(0)
+          .contains("learner.1 raised ValueError 1.8s into the run, 200ms before learner.0 exited with "
+                    "code 1: a NaN"))
+      << recorded_as("attempt-ended").at(0);
+  EXPECT_EQ(
+      recorded_as("process-raised").at(1),
+      R"({"event":"process-raised","process":"learner.1","exception":"ValueError: a NaN","raised_ms":1800})");
+}
+
+TEST_F(Supervised, AnExceptionOfAnEarlierStartIsForgotten) {
+  plan.roles[0].restart = {true, 1, 10ms};
+  int starts = 0;
+  backend.start = [&](ProcessIndex p) {
+    tell(100ms, process_event::Started{p, 100 + static_cast<pid_t>(p)});
+    if (p != 0 || ++starts < 2) return;
+    end(0, 3, 4s);
+  };
+  const auto outcome = run([this] {
+    tell(2s, process_event::Raised{0, "ValueError", "a NaN"});
+    end(0, 1, 2s);
+  });
+  EXPECT_EQ(outcome.first, 0U);
+  EXPECT_FALSE(outcome.processes[0].exception);
+}
+
+TEST_F(Supervised, PagesOfTrackersAreRecordedOnce) {
+  const auto outcome = run([this] {
+    for (ProcessIndex p = 0; p < 2; ++p)
+      tell(1s, process_event::Linked{p, "wandb", "https://wandb.ai/a/b/runs/c"});
+    tell(1s, process_event::Linked{1, "wandb", "javascript:alert(1)"});
+    end(0, 0);
+    end(1, 0);
+  });
+  ASSERT_EQ(outcome.links.size(), 1U);
+  EXPECT_EQ(outcome.links[0].str(), "wandb: https://wandb.ai/a/b/runs/c (learner.0)");
+  EXPECT_EQ(
+      recorded_as("link"),
+      Lines{R"({"event":"link","process":"learner.0","kind":"wandb","url":"https://wandb.ai/a/b/runs/c"})"});
 }
 
 TEST_F(Supervised, OneThatEndedBeforeIsNotTheNext) {
