@@ -111,6 +111,38 @@ std::string format_duration(Duration duration) {
   return out;
 }
 
+std::optional<std::chrono::seconds> parse_time_limit(std::string_view text) {
+  using std::chrono::seconds;
+  const auto word = text::lower(text);
+  if (word == "unlimited" || word == "infinite") return seconds::max();
+  std::uint64_t days = 0;
+  const auto dash = text.find('-');
+  const bool with_days = dash != std::string_view::npos;
+  if (with_days) {
+    const auto value = text::whole_number<std::uint32_t>(text.substr(0, dash));
+    if (!value) return std::nullopt;
+    days = *value;
+    text.remove_prefix(dash + 1);
+  }
+  std::vector<std::uint64_t> parts;
+  for (const auto& part : text::split(text, ':')) {
+    const auto value = text::whole_number<std::uint32_t>(part);
+    if (!value || parts.size() == 3) return std::nullopt;
+    parts.push_back(*value);
+  }
+  // With days, or with three parts, the first is hours; else minutes.
+  if (!with_days && parts.size() < 3) parts.insert(parts.begin(), 0);
+  parts.resize(3);
+  const seconds limit(((days * 24 + parts[0]) * 60 + parts[1]) * 60 + parts[2]);
+  return limit == seconds(0) ? seconds::max() : limit;
+}
+
+std::string format_time_limit(std::chrono::seconds limit) {
+  const std::chrono::hh_mm_ss parts(limit);
+  return fmt::format("{:02}:{:02}:{:02}", parts.hours().count(), parts.minutes().count(),
+                     parts.seconds().count());
+}
+
 std::expected<double, std::string> parse_short_time(std::string_view text) {
   return parse_quantity(text, kShortTimes, "time", "9ms or 50us");
 }

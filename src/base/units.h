@@ -3,6 +3,7 @@
 #include <compare>
 #include <cstdint>
 #include <expected>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,12 @@ using Duration = std::chrono::milliseconds;
 std::expected<Duration, std::string> parse_duration(std::string_view text);
 /// The shortest exact form: "1h30m".
 std::string format_duration(Duration duration);
+
+/// A time limit in Slurm's format: "90", "10:30", "24:00:00", "1-12", "7-00:00:00", "UNLIMITED" (the largest
+/// value). Empty if it is not one.
+std::optional<std::chrono::seconds> parse_time_limit(std::string_view text);
+/// The same, in hours, minutes and seconds: "24:00:00".
+std::string format_time_limit(std::chrono::seconds limit);
 
 /// Seconds, for short times: "9ms", "0.5ms", "50us", "2s".
 std::expected<double, std::string> parse_short_time(std::string_view text);

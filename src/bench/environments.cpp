@@ -33,9 +33,9 @@ std::string value_in(const Environments& arm, const std::string& role, const std
 /// Each arm has its own directory, ports and scratch directory, whatever is compared; on several nodes it is
 /// a step of Slurm's.
 bool own_of_each_arm(const std::string& name) {
-  constexpr const char* kOwn[] = {"NLAUNCH_",       "MASTER_PORT",     "NCCL_RAS_ADDR",
-                                  "TORCH_FR_DUMP_", "SLURM_STEP",      "TORCH_NCCL_DEBUG_INFO_",
-                                  "SLURM_TASK_PID", "SLURM_SRUN_COMM_"};
+  constexpr const char* kOwn[] = {"NLAUNCH_",       "MASTER_PORT",      "NCCL_RAS_ADDR",
+                                  "TORCH_FR_DUMP_", "SLURM_STEP",       "TORCH_NCCL_DEBUG_INFO_",
+                                  "SLURM_TASK_PID", "SLURM_SRUN_COMM_", "TORCHELASTIC_ERROR_FILE"};
   return std::ranges::any_of(kOwn, [&](const char* own) { return name.starts_with(own); });
 }
 

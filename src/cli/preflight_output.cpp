@@ -43,7 +43,7 @@ Result<void> look_at(const std::string& path) {
 }
 
 bool wrote(const Result<void>& result, const report::Console& console) {
-  if (!result) console.say(render(result.error()));
+  if (!result) console.error(result.error());
   return result.has_value();
 }
 

@@ -125,7 +125,6 @@ void add_agent(Command program, Context& context) {
   auto step = std::make_shared<std::string>();
   auto plan = std::make_shared<std::string>();
   auto command = program.subcommand("agent", "Run the agent of a node (started by `nlaunch run`)");
-  command.hidden();  // internal
   auto of_step = command.option("--step", *step, "step.json of the attempt");
   command.option("--leader", *plan, "On the leader of replicas: the run's plan.json").excludes(of_step);
   auto node = std::make_shared<std::optional<unsigned>>();

@@ -109,7 +109,7 @@ void measure_all(std::vector<Bound>& arms, bench::Bench& bench, const BenchArgs&
 
 /// False: it could not be written; the error is printed.
 bool wrote(const Result<void>& result, const Context& context) {
-  if (!result) context.console.say(render(result.error()));
+  if (!result) context.console.error(result.error());
   return result.has_value();
 }
 
@@ -124,8 +124,9 @@ int finish(const bench::Bench& bench, const BenchArgs& args, const std::filesyst
   if (args.json) {
     context.console.result(text);
   } else {
+    context.console.result(report::bench_answer(bench, context.console.result_paint));
     if (!context.console.quiet)
-      context.console.result(report::bench_table(bench, context.console.result_paint) + "\n");
+      context.console.result("\n" + report::bench_table(bench, context.console.result_paint) + "\n");
     context.console.result(report::bench_text(bench, context.console.result_paint));
     context.console.result(fmt::format("results: {}\n", (folder / "bench.json").string()));
   }
@@ -210,7 +211,9 @@ int run_bench(const BenchArgs& args, const Context& context) {
 
 void add_bench(Command program, Context& context) {
   auto args = std::make_shared<BenchArgs>();
-  auto command = program.subcommand("bench", "Benchmark the groups of a plan, and compare environments");
+  auto command = program.subcommand("bench", "Benchmark the groups of a plan, and compare environments")
+                     .examples({"nlaunch bench", "nlaunch bench grpo.yaml --vary NCCL_ALGO=Ring,Tree",
+                                "nlaunch bench grpo.yaml --drill all"});
   add_plan_options(command, args->plan, Experiment::optional);
   add_drill_option(command, args->drill);
   add_vary_option(command, args->vary);
@@ -220,17 +223,20 @@ void add_bench(Command program, Context& context) {
       .in_range(1, 1000);
   command.option("--seed", args->seed, "Seed for the order of the repeats and for the intervals");
   command.option("--only", args->only, "Run only these workloads (comma-separated); may be repeated")
+      .value_name("WORKLOAD,...")
       .split_at(',')
       .one_word_each();
   command.option("--runs-dir", args->runs_dir, "Directory for the results [default: runs]");
   command.flag("--json", args->json, "Print JSON");
-  command.option("--csv", args->csv, "Write every repeat as a row of this CSV file");
-  command.option("--html", args->html, "Write an HTML page with curves, tables and environments");
+  command.option("--csv", args->csv, "Write every repeat as a row of this CSV file").value_name("FILE");
+  command.option("--html", args->html, "Write an HTML page with curves, tables and environments")
+      .value_name("FILE");
   command.when_called(
       [args, &context] { context.run = [args, &context] { return run_bench(*args, context); }; });
 }
 
-const Registered<cli::CommandEntry> bench_command{{"bench", 30, add_bench}};
+const Registered<cli::CommandEntry> bench_command{
+    {"bench", 35, add_bench, CommandGroup::check, exit_code::kBenchMeanings}};
 
 }  // namespace
 

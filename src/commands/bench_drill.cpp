@@ -87,10 +87,10 @@ void add_drill_option(Command command, std::string& which) {
   std::vector<std::string> names{std::string(kAll)};
   for (const auto& one : preflight::drill_cases()) names.emplace_back(one.name);
   std::ranges::sort(names);
+  names.erase(std::unique(names.begin(), names.end()), names.end());  // one case has several arms
   command
       .option("--drill", which,
-              "Provoke a failure to show what it looks like here: order-mismatch, missing-rank, graph, "
-              "two-streams or all; each is stopped at a deadline")
+              "Provoke a failure to show what it looks like here; each is stopped at a deadline")
       .one_of(names);
 }
 

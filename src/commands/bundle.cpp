@@ -189,20 +189,25 @@ int run_bundle(const BundleArgs& args, const Context& context) {
 void add_bundle(Command program, Context& context) {
   auto args = std::make_shared<BundleArgs>();
   auto command =
-      program.subcommand("bundle", "Pack everything a support ticket about a run needs into one file");
+      program.subcommand("bundle", "Pack everything a support ticket about a run needs into one file")
+          .examples({"nlaunch bundle grpo", "nlaunch bundle grpo --redact -o grpo.tar.zst"});
   command.option("RUN", args->run, kRunHelp).required();
-  command.option("-o,--output", args->output,
-                 "Output file [default: NAME-RUN-ID.tar.zst next to the run directory]");
+  command
+      .option("-o,--output", args->output,
+              "Output file [default: NAME-RUN-ID.tar.zst next to the run directory]")
+      .value_name("FILE");
   command.flag("--redact", args->redact,
                "Redact host names, user names, home directories, addresses and accounts");
-  command.option("--limit", args->limit,
-                 "Truncate a larger log to head and tail of this total size [default: 16MiB]");
+  command
+      .option("--limit", args->limit,
+              "Truncate a larger log to head and tail of this total size [default: 16MiB]")
+      .value_name("SIZE");
   command.option("--runs-dir", args->runs_dir, "Directory that contains the runs [default: runs]");
   command.when_called(
       [args, &context] { context.run = [args, &context] { return run_bundle(*args, context); }; });
 }
 
-const Registered<cli::CommandEntry> bundle_command{{"bundle", 170, add_bundle}};
+const Registered<cli::CommandEntry> bundle_command{{"bundle", 170, add_bundle, CommandGroup::convert}};
 
 }  // namespace
 

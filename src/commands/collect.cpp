@@ -39,7 +39,6 @@ int collect(const std::string& file, const Context& context) {
 void add_collect(Command program, Context& context) {
   auto file = std::make_shared<std::string>();
   auto command = program.subcommand("collect", "Collect evidence from the processes of a node");
-  command.hidden();  // internal
   command.option("SPEC", *file, "What to collect, as JSON; - for standard input").required();
   command.when_called(
       [file, &context] { context.run = [file, &context] { return collect(*file, context); }; });

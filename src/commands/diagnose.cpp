@@ -77,11 +77,14 @@ int run_diagnose(const DiagnoseArgs& args, const Context& context) {
 
 void add_diagnose(Command program, Context& context) {
   auto args = std::make_shared<DiagnoseArgs>();
-  auto command = program.subcommand("diagnose", "Find out from logs what went wrong: cause, culprit and fix");
+  auto command = program.subcommand("diagnose", "Find out from logs what went wrong: cause, culprit and fix")
+                     .examples({"nlaunch diagnose grpo", "nlaunch diagnose slurm-1234.out",
+                                "nlaunch diagnose logs/ --all"});
   command.option(
       "PATH", args->paths,
       "Logs of any program: files, directories, archives, - for standard input; or a run's path, id or name");
-  command.option("--patience", args->patience, "How long to read from a pipe that stays open [default: 10m]");
+  command.option("--patience", args->patience, "How long to read from a pipe that stays open [default: 10m]")
+      .value_name("TIME");
   command.option("--runs-dir", args->runs_dir, "Directory that contains the runs [default: runs]");
   command.flag("--all", args->all, "Show all findings, including notes");
   command.flag("--list", args->list, "List the known signatures");
@@ -90,7 +93,8 @@ void add_diagnose(Command program, Context& context) {
       [args, &context] { context.run = [args, &context] { return run_diagnose(*args, context); }; });
 }
 
-const Registered<cli::CommandEntry> diagnose_command{{"diagnose", 80, add_diagnose}};
+const Registered<cli::CommandEntry> diagnose_command{
+    {"diagnose", 165, add_diagnose, CommandGroup::see, exit_code::kDiagnoseMeanings}};
 
 }  // namespace
 

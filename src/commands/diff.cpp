@@ -44,7 +44,8 @@ int run_diff(const DiffArgs& args, const Context& context) {
 
 void add_diff(Command program, Context& context) {
   auto args = std::make_shared<DiffArgs>();
-  auto command = program.subcommand("diff", "Compare two runs; exit code 1 if they differ");
+  auto command = program.subcommand("diff", "Compare two runs; exit code 1 if they differ")
+                     .examples({"nlaunch diff grpo 20260131-120000-4711", "nlaunch diff grpo sft --json"});
   command.option("RUN", args->a, kRunHelp).required();
   command.option("OTHER", args->b, "Run to compare with").required();
   command.option("--runs-dir", args->runs_dir, "Directory that contains the runs [default: runs]");
@@ -53,7 +54,7 @@ void add_diff(Command program, Context& context) {
       [args, &context] { context.run = [args, &context] { return run_diff(*args, context); }; });
 }
 
-const Registered<cli::CommandEntry> diff_command{{"diff", 180, add_diff}};
+const Registered<cli::CommandEntry> diff_command{{"diff", 180, add_diff, CommandGroup::see}};
 
 }  // namespace
 

@@ -243,10 +243,14 @@ int run_env(const EnvArgs& args, const Context& context) {
 
 void add_env(Command program, Context& context) {
   auto args = std::make_shared<EnvArgs>();
-  auto command = program.subcommand("env", "Show the environment of a role, with the origin of every value");
+  auto command = program.subcommand("env", "Show the environment of a role, with the origin of every value")
+                     .examples({"nlaunch env grpo.yaml --role learner",
+                                "nlaunch env grpo.yaml --role learner --explain NCCL_DEBUG",
+                                "nlaunch env --doc NCCL_DEBUG"});
   add_plan_options(command, args->plan, Experiment::optional);
   auto role = command.option("--role", args->role, "Role to show");
-  auto explained = command.option("--explain", args->explain, "Show how each layer changed this variable");
+  auto explained = command.option("--explain", args->explain, "Show how each layer changed this variable")
+                       .value_name("NAME");
   add_env_doc_options(command, args->doc);
   command.flag("--json", args->json, "Print JSON");
   command.when_called([=, &context] {
@@ -264,7 +268,7 @@ void add_env(Command program, Context& context) {
   });
 }
 
-const Registered<cli::CommandEntry> env_command{{"env", 100, add_env}};
+const Registered<cli::CommandEntry> env_command{{"env", 30, add_env, CommandGroup::check}};
 
 }  // namespace
 

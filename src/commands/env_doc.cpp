@@ -75,7 +75,8 @@ int list_variables(const std::string& pattern, bool json, const Context& context
 }  // namespace
 
 void add_env_doc_options(Command command, EnvDocArgs& args) {
-  auto doc = command.option("--doc", args.name, "Describe a variable; needs no EXPERIMENT");
+  auto doc =
+      command.option("--doc", args.name, "Describe a variable; needs no EXPERIMENT").value_name("NAME");
   args.list =
       command.option("--list", args.pattern, "List known variables whose names match PATTERN [default: all]")
           .value_name("[PATTERN]")

@@ -192,8 +192,10 @@ int run_evidence(const EvidenceArgs& args, const Context& context) {
 
 void add_evidence(Command program, Context& context) {
   auto args = std::make_shared<EvidenceArgs>();
-  auto command = program.subcommand(
-      "evidence", "Show what the processes of a run are doing and which one blocks the others");
+  auto command = program
+                     .subcommand("evidence",
+                                 "Show what the processes of a run are doing and which one blocks the others")
+                     .examples({"nlaunch evidence grpo", "nlaunch evidence grpo --json"});
   command.option("RUN", args->run, kRunHelp).required();
   command.option("--runs-dir", args->runs_dir, "Directory that contains the runs [default: runs]");
   command.flag("--json", args->json, "Print JSON");
@@ -201,7 +203,7 @@ void add_evidence(Command program, Context& context) {
       [args, &context] { context.run = [args, &context] { return run_evidence(*args, context); }; });
 }
 
-const Registered<cli::CommandEntry> evidence_command{{"evidence", 160, add_evidence}};
+const Registered<cli::CommandEntry> evidence_command{{"evidence", 160, add_evidence, CommandGroup::see}};
 
 }  // namespace
 

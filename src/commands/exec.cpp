@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "cli/console.h"
 #include "cli/load.h"
+#include "launch/bind/bind.h"
 #include "launch/install.h"
 #include "launch/job/allocation.h"
 #include "launch/job/pyxis.h"
@@ -43,7 +44,11 @@ int become(const std::string& program, const std::vector<std::string>& command,
 
 /// In the environment of the process, and in its current directory.
 int run_beside(const ProcessView& process, const std::vector<std::string>& command, const Context& context) {
-  const auto environment = sys::initial_environment(process.pid);
+  auto environment = sys::initial_environment(process.pid);
+  // An exception of this command is none of the process.
+  std::erase_if(environment, [](const std::string& entry) {
+    return entry.starts_with(fmt::format("{}=", launch::kErrorFile));
+  });
   std::error_code error;
   const auto folder = fs::read_symlink(fmt::format("/proc/{}/cwd", process.pid), error);
   if (!error) fs::current_path(folder, error);
@@ -105,16 +110,18 @@ int run_exec(const ExecArgs& args, const Context& context) {
 
 void add_exec(Command program, Context& context) {
   auto args = std::make_shared<ExecArgs>();
-  auto command = program.subcommand("exec", "Run a command in the environment of a process of a run");
+  auto command =
+      program.subcommand("exec", "Run a command in the environment of a process of a run")
+          .examples({"nlaunch exec grpo engine.0 -- nvidia-smi", "nlaunch exec grpo learner.0 -- bash"});
   command.option("RUN", args->run, kRunHelp).required();
   command.option("PROCESS", args->process, "ROLE.INDEX").required();
   command.option("--runs-dir", args->runs_dir, "Directory that contains the runs [default: runs]");
-  command.option("COMMAND", args->command, "Command to run, after --").required();
+  command.option("COMMAND", args->command, "Command to run, after --").value_name("-- COMMAND").required();
   command.when_called(
       [args, &context] { context.run = [args, &context] { return run_exec(*args, context); }; });
 }
 
-const Registered<cli::CommandEntry> exec_command{{"exec", 150, add_exec}};
+const Registered<cli::CommandEntry> exec_command{{"exec", 190, add_exec, CommandGroup::see}};
 
 }  // namespace
 

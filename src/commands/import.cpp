@@ -406,7 +406,9 @@ std::string has_equals(const std::string& word) {
 void add_import(Command program, Context& context) {
   auto args = std::make_shared<ImportArgs>();
   auto command =
-      program.subcommand("import", "Convert an sbatch script into an experiment and a site profile");
+      program.subcommand("import", "Convert an sbatch script into an experiment and a site profile")
+          .examples({"nlaunch import job.sbatch", "nlaunch import job.sbatch --check",
+                     "nlaunch import job.sbatch --nodes 4 --stdout"});
   command.option("SCRIPT", args->script, "Script to import; it runs without effects").required();
   command
       .option("--name", args->name,
@@ -419,7 +421,8 @@ void add_import(Command program, Context& context) {
                                                       name);
       });
   auto output =
-      command.option("--output", args->output, "Directory for NAME.yaml and NAME.site.yaml [default: .]");
+      command.option("--output", args->output, "Directory for NAME.yaml and NAME.site.yaml [default: .]")
+          .value_name("DIR");
   auto to_stdout =
       command.flag("--stdout", args->to_stdout, "Print both files instead of writing them").excludes(output);
   auto commands = command.flag(
@@ -437,24 +440,26 @@ void add_import(Command program, Context& context) {
   command.flag("--per-node", args->per_node,
                "The script is started once on each node; in its arguments and --env, {node} is the node's "
                "number, {host} its host, {first} the first node's host, {nodes} the number of nodes");
-  command.option("--env", args->variables, "Set a variable for the script: NAME=VALUE")
+  command.option("--env", args->variables, "Set a variable for the script: NAME=VALUE; may be repeated")
+      .value_name("NAME=VALUE")
       .one_word_each()
       .checked(has_equals);
-  command
-      .option("--prints", args->prints,
-              "TEXT=OUTPUT: what a command whose line contains TEXT prints; may be repeated")
+  command.option("--prints", args->prints, "What a command whose line contains TEXT prints; may be repeated")
+      .value_name("TEXT=OUTPUT")
       .one_word_each()
       .checked(has_equals);
   command
       .option("--exists", args->existing,
-              "A file that exists on the cluster, or a directory (with a trailing /)")
+              "A file that exists on the cluster, or a directory (with a trailing /); may be repeated")
+      .value_name("PATH")
       .one_word_each();
-  command.option("ARGUMENT", args->arguments, "Arguments of the script, after --");
+  command.option("ARGUMENT", args->arguments, "Arguments of the script, after --")
+      .value_name("-- [ARGUMENT...]");
   command.when_called(
       [args, &context] { context.run = [args, &context] { return run_import(*args, context); }; });
 }
 
-const Registered<cli::CommandEntry> import_command{{"import", 60, add_import}};
+const Registered<cli::CommandEntry> import_command{{"import", 60, add_import, CommandGroup::convert}};
 
 }  // namespace
 

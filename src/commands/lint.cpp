@@ -182,30 +182,39 @@ int run_lint(LintArgs& args, const Context& context) {
 void add_lint(Command program, Context& context) {
   auto args = std::make_shared<LintArgs>();
   constexpr long kMostGpus = 1024;
-  auto command = program.subcommand("lint", "Find problems in the environment of a plan or of any script");
+  auto command = program.subcommand("lint", "Find problems in the environment of a plan or of any script")
+                     .examples({"nlaunch lint grpo.yaml --site isambard", "nlaunch lint job.sbatch --nodes 4",
+                                "nlaunch lint --explain"});
   command.option("FILE", args->files,
                  "Experiments, sbatch and shell scripts, .env files, Beaker specs, nccl.conf; arguments of "
                  "scripts go after --");
   // The parser does not support a second argument with any number of words, but it needs one to read options
   // after -- as words.
   command.option("ARGUMENT", args->job.arguments, "Arguments of the scripts, after --").words(1).hidden();
-  command.option("--plan", args->plan.plan_file, "A frozen plan (plan.json)");
+  command.section(kPlanOptions)
+      .option("--plan", args->plan.plan_file, "A frozen plan (plan.json)")
+      .value_name("FILE");
   add_site_options(command, args->plan);  // --nodes and --env also apply to a script
   command.option("--gpus", args->job.gpus, "GPUs per node, for a script whose directives do not set it")
       .in_range(0, kMostGpus);
-  command.option("--allow", args->allow, "Ignore this rule; may be repeated").one_word_each();
+  command.option("--allow", args->allow, "Ignore this rule; may be repeated")
+      .value_name("RULE")
+      .one_word_each();
   command
       .option("--release", args->releases,
-              "OWNER=VERSION that will be loaded, such as NCCL=2.27.5; may be repeated")
+              "Version that will be loaded, such as NCCL=2.27.5; may be repeated")
+      .value_name("OWNER=VERSION")
       .one_word_each();
-  command.option("--explain", args->explain, "Explain a rule, or list all rules").value_optional(kAllRules);
+  command.option("--explain", args->explain, "Explain a rule, or list all rules")
+      .value_name("[RULE]")
+      .value_optional(kAllRules);
   command.flag("--strict", args->strict, "Treat warnings as errors");
   command.flag("--json", args->json, "Print JSON");
   command.when_called(
       [args, &context] { context.run = [args, &context] { return run_lint(*args, context); }; });
 }
 
-const Registered<cli::CommandEntry> lint_command{{"lint", 70, add_lint}};
+const Registered<cli::CommandEntry> lint_command{{"lint", 25, add_lint, CommandGroup::check}};
 
 }  // namespace
 }  // namespace nlaunch::commands

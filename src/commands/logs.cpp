@@ -285,11 +285,13 @@ int run_logs(const LogsArgs& args, const Context& context) {
 
 void add_logs(Command program, Context& context) {
   auto args = std::make_shared<LogsArgs>();
-  auto command = program.subcommand("logs", "Show the output of a run's processes");
+  auto command = program.subcommand("logs", "Show the output of a run's processes")
+                     .examples({"nlaunch logs grpo", "nlaunch logs grpo engine.0 -f",
+                                "nlaunch logs grpo -n 20 --since 5m"});
   command.option("RUN", args->run, kRunHelp).required();
   auto what =
       command.option("WHAT", args->role, "Role, replica or process (ROLE, ROLE.INDEX, ROLE.INDEX.RANK)");
-  command.option("--role", args->role, "The same as WHAT").excludes(what);
+  command.option("--role", args->role, "The same as WHAT").value_name("WHAT").excludes(what);
   constexpr long kMostLines = 1'000'000'000;
   command.option("-n,--lines", args->lines, "Show only the last lines of each process")
       .in_range(1, kMostLines);
@@ -308,7 +310,7 @@ void add_logs(Command program, Context& context) {
       [args, &context] { context.run = [args, &context] { return run_logs(*args, context); }; });
 }
 
-const Registered<cli::CommandEntry> logs_command{{"logs", 130, add_logs}};
+const Registered<cli::CommandEntry> logs_command{{"logs", 130, add_logs, CommandGroup::see}};
 
 }  // namespace
 

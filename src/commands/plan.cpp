@@ -38,14 +38,16 @@ int run_plan(const ShowArgs& args, const Context& context) {
 
 void add_plan(Command program, Context& context) {
   auto args = std::make_shared<ShowArgs>();
-  auto command = program.subcommand("plan", "Show what would run where, on which GPUs, and what stays idle");
+  auto command = program.subcommand("plan", "Show what would run where, on which GPUs, and what stays idle")
+                     .examples({"nlaunch plan grpo.yaml", "nlaunch plan grpo.yaml --site isambard --nodes 8",
+                                "nlaunch plan grpo.yaml --json"});
   add_plan_options(command, args->plan, Experiment::required);
   command.flag("--json", args->json, "Print the whole plan as JSON");
   command.when_called(
       [args, &context] { context.run = [args, &context] { return run_plan(*args, context); }; });
 }
 
-const Registered<cli::CommandEntry> plan_command{{"plan", 40, add_plan}};
+const Registered<cli::CommandEntry> plan_command{{"plan", 15, add_plan, CommandGroup::check}};
 
 }  // namespace
 

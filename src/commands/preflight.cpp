@@ -65,7 +65,7 @@ int check(const PreflightArgs& args, const plan::Plan& plan, const Context& cont
   output->judge(report);
   const auto json = json_text(preflight::to_json(report), 2) + "\n";
   if (const auto wrote = sys::write_file_atomically(paths->attempt / "preflight.json", json); !wrote)
-    context.console.say(render(wrote.error()));
+    context.console.error(wrote.error());
   const int code = output->finish(report, context);
   target.record(preflight::suspects(report, plan.node.count));
   if (const int signal = Interrupts::received(); signal != 0) return supervise::exit_code_of_stop(signal);
@@ -134,9 +134,12 @@ int run_preflight(const PreflightArgs& args, const Context& context) {
 
 void add_preflight(Command program, Context& context) {
   auto args = std::make_shared<PreflightArgs>();
-  auto command = program.subcommand(
-      "preflight",
-      "Run only the preflight checks; without an experiment, on all GPUs of the allocation or the machine");
+  auto command = program
+                     .subcommand("preflight",
+                                 "Run only the preflight checks; without an experiment, on all GPUs of the "
+                                 "allocation or the machine")
+                     .examples({"nlaunch preflight", "nlaunch preflight grpo.yaml --level deep",
+                                "nlaunch preflight --node --level quick"});
   add_plan_options(command, args->plan, Experiment::optional);
   command.option("--level", args->level, "Preflight level: quick (no CUDA context), standard or deep")
       .one_of({"quick", "standard", "deep"});
@@ -144,8 +147,8 @@ void add_preflight(Command program, Context& context) {
       "--ladder", args->ladder,
       "Check one GPU, one node, two nodes, then all; stop at the first that fails and show what it adds");
   command.option("--runs-dir", args->runs_dir, "Directory for the results [default: runs]");
-  add_output_options(command, args->output);
-  add_node_options(command, args->node);
+  add_output_options(command.section("Output options"), args->output);
+  add_node_options(command.section("Options for one machine"), args->node);
   command
       .option("--from", args->from,
               "Show a saved preflight.json instead of checking; accepts the output options")
@@ -157,7 +160,8 @@ void add_preflight(Command program, Context& context) {
       [args, &context] { context.run = [args, &context] { return run_preflight(*args, context); }; });
 }
 
-const Registered<cli::CommandEntry> preflight_command{{"preflight", 20, add_preflight}};
+const Registered<cli::CommandEntry> preflight_command{
+    {"preflight", 20, add_preflight, CommandGroup::check, exit_code::kPreflightMeanings}};
 
 }  // namespace
 

@@ -137,6 +137,7 @@ void add_node_options(Command app, NodeCheck& check) {
       .excludes("--strict");
   app.flag("--drain", check.drain, "With --node: drain the node if it fails (scontrol update)").needs(node);
   app.option("--timeout", check.timeout, "With --node: time limit of the whole check [default: 50s]")
+      .value_name("TIME")
       .needs(node)
       .checked(check_timeout);
   app.option("--inner", check.inner).needs(node).hidden();

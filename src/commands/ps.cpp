@@ -63,6 +63,7 @@ int list_runs(const PsArgs& args, const Context& context) {
   const auto paint = context.console.result_paint;
   const double now = unix_now();
   report::Table table({"name", "run", "state", "exit", "step", "age", "duration", "site", "nodes"});
+  table.leave_out({8, 7, 6});  // nodes, site, duration
   report::Table preflights({"preflight of", "run"});
   for (const auto& name : names) {
     for (const auto& folder : launch::runs_of(name)) {
@@ -116,14 +117,17 @@ std::vector<report::TopProcess> looked_at(const RunView& view, const std::string
 std::string process_table(const RunView& view, const std::string& runs_dir, const report::Paint& paint) {
   std::map<std::string, report::TopProcess> looked;
   for (auto& process : looked_at(view, runs_dir)) looked.emplace(process.name, process);
+  constexpr std::size_t kMostOfLine = 120;
   report::Table table({"process", "node", "gpu", "pid", "state", "last line"});
+  table.leave_out({3, 2});  // pid, gpu
+  table.shorten_last();
   for (const auto& process : view.processes) {
     const auto more = looked.find(process.name);
     const bool known = more != looked.end();
     table.add({process.name, process.host, known ? more->second.gpus : "",
                process.pid > 0 ? std::to_string(process.pid) : "",
                process.alive ? paint.green(process.state) : process.state,
-               known ? report::fitted(text::printable(more->second.last_line), 60) : ""});
+               known ? report::fitted(text::printable(more->second.last_line), kMostOfLine) : ""});
   }
   return table.str(paint);
 }
@@ -139,7 +143,10 @@ int run_ps(const PsArgs& args, const Context& context) {
                                {"alive", view->alive},
                                {"state", view->state},
                                {"attempt", view->attempt},
+                               {"links", nlohmann::ordered_json::array()},
                                {"processes", nlohmann::ordered_json::array()}};
+    for (const auto& link : view->links)
+      out["links"].push_back({{"kind", link.kind}, {"url", link.url}, {"process", link.process}});
     for (const auto& process : view->processes) {
       out["processes"].push_back(
           {{"name", process.name}, {"pid", process.pid}, {"alive", process.alive}, {"state", process.state}});
@@ -150,13 +157,15 @@ int run_ps(const PsArgs& args, const Context& context) {
   const auto paint = context.console.result_paint;
   context.console.result(fmt::format("run {} (pid {}, attempt {}): {}\n", paint.bold(view->id), view->pid,
                                      view->attempt, view->state));
+  for (const auto& link : view->links) context.console.result(link.str() + "\n");
   context.console.result(process_table(*view, args.runs_dir, paint));
   return 0;
 }
 
 void add_ps(Command program, Context& context) {
   auto args = std::make_shared<PsArgs>();
-  auto command = program.subcommand("ps", "List the runs, or the processes of one run");
+  auto command = program.subcommand("ps", "List the runs, or the processes of one run")
+                     .examples({"nlaunch ps", "nlaunch ps grpo"});
   command.option("RUN", args->run, fmt::format("{}; omit it to list all runs", kRunHelp));
   command.option("--runs-dir", args->runs_dir, "Directory that contains the runs [default: runs]");
   command.flag("--json", args->json, "Print JSON");
@@ -164,7 +173,7 @@ void add_ps(Command program, Context& context) {
       [args, &context] { context.run = [args, &context] { return run_ps(*args, context); }; });
 }
 
-const Registered<cli::CommandEntry> ps_command{{"ps", 120, add_ps}};
+const Registered<cli::CommandEntry> ps_command{{"ps", 120, add_ps, CommandGroup::see}};
 
 }  // namespace
 

@@ -1,6 +1,7 @@
 #include <filesystem>
 
 #include "cli/console.h"
+#include "cli/man.h"
 #include "report/reference.h"
 #include "sys/files.h"
 
@@ -9,21 +10,35 @@ namespace nlaunch::commands {
 using namespace cli;
 namespace {
 
-int run_reference(const std::string& folder, const Context& context) {
-  for (const auto& page : report::reference_pages()) {
-    const auto path = std::filesystem::path(folder) / (std::string(page.name) + ".md");
-    if (const auto wrote = sys::write_named_file(path, page.text()); !wrote)
-      return context.console.error(wrote.error());
+struct ReferenceArgs {
+  std::string folder;
+  bool man = false;
+};
+
+int run_reference(const ReferenceArgs& args, const CLI::App& program, const Context& context) {
+  std::vector<std::pair<std::string, std::string>> files;
+  if (args.man) {
+    for (auto& page : man_pages(program)) files.emplace_back(page.name, std::move(page.text));
+  } else {
+    for (const auto& page : report::reference_pages())
+      files.emplace_back(std::string(page.name) + ".md", page.text());
+  }
+  for (const auto& [name, text] : files) {
+    const auto wrote = sys::write_named_file(std::filesystem::path(args.folder) / name, text);
+    if (!wrote) return context.console.error(wrote.error());
   }
   return 0;
 }
 
 void add_reference(Command program, Context& context) {
-  auto folder = std::make_shared<std::string>();
-  auto command = program.subcommand("reference", "Write the pages of docs/reference/").hidden();
-  command.option("FOLDER", *folder, "Target directory").required().existing_folder();
-  command.when_called(
-      [folder, &context] { context.run = [folder, &context] { return run_reference(*folder, context); }; });
+  auto args = std::make_shared<ReferenceArgs>();
+  const auto& parser = program.parser();
+  auto command = program.subcommand("reference", "Write the pages of docs/reference/");
+  command.option("FOLDER", args->folder, "Target directory").required().existing_folder();
+  command.flag("--man", args->man, "Write the man pages instead");
+  command.when_called([args, &parser, &context] {
+    context.run = [args, &parser, &context] { return run_reference(*args, parser, context); };
+  });
 }
 
 const Registered<cli::CommandEntry> reference_command{{"reference", 90, add_reference}};

@@ -52,17 +52,23 @@ int run_render(const RenderArgs& args, const Context& context) {
 
 void add_render(Command program, Context& context) {
   auto args = std::make_shared<RenderArgs>();
-  auto command = program.subcommand(
-      "render", "Print what is submitted to the scheduler: the batch script for Slurm, the spec for Beaker");
+  auto command =
+      program
+          .subcommand(
+              "render",
+              "Print what is submitted to the scheduler: the batch script for Slurm, the spec for Beaker")
+          .examples(
+              {"nlaunch render grpo.yaml --site isambard", "nlaunch render grpo.yaml --output grpo.sbatch"});
   add_plan_options(command, args->plan, Experiment::required);
-  command.option("--output", args->output, "Write to this file instead of standard output");
+  command.option("--output", args->output, "Write to this file instead of standard output")
+      .value_name("FILE");
   command.option("--runs-dir", args->runs_dir, "Directory for new runs [default: runs]");
   command.flag("--no-lint", args->no_lint, "Skip lint");
   command.when_called(
       [args, &context] { context.run = [args, &context] { return run_render(*args, context); }; });
 }
 
-const Registered<cli::CommandEntry> render_command{{"render", 50, add_render}};
+const Registered<cli::CommandEntry> render_command{{"render", 65, add_render, CommandGroup::convert}};
 
 }  // namespace
 

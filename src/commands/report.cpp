@@ -118,7 +118,9 @@ void check_usage(const ReportArgs& args) {
 
 void add_report(Command program, Context& context) {
   auto args = std::make_shared<ReportArgs>();
-  auto command = program.subcommand("report", "Show how a run went and where its time went");
+  auto command = program.subcommand("report", "Show how a run went and where its time went")
+                     .examples({"nlaunch report grpo", "nlaunch report grpo --html report.html",
+                                "nlaunch report --all --since 30d"});
   command.option("RUN", args->run, kRunHelp);
   command.flag("--all", args->all, "All runs: a line for each, and where their time went");
   command.option("--since", args->since, "With --all: only runs that started within this time, such as 30d")
@@ -128,7 +130,7 @@ void add_report(Command program, Context& context) {
         return time ? std::string() : time.error();
       });
   command.option("--html", args->html, "Also write a page with charts").value_name("FILE");
-  command.option("--runs-dir", args->runs_dir, "Directory that holds the runs (runs)");
+  command.option("--runs-dir", args->runs_dir, "Directory that contains the runs [default: runs]");
   command.flag("--json", args->json, "Print JSON");
   command.when_called([args, &context] {
     check_usage(*args);
@@ -138,7 +140,7 @@ void add_report(Command program, Context& context) {
   });
 }
 
-const Registered<cli::CommandEntry> report_command{{"report", 125, add_report}};
+const Registered<cli::CommandEntry> report_command{{"report", 135, add_report, CommandGroup::see}};
 
 }  // namespace
 

@@ -58,12 +58,14 @@ int resume(const ResumeArgs& args, const Context& context) {
   const auto target = (*job)->target(*plan, false, context);
   if (!target) return refuse(fmt::format("run {} is on one machine: it ended with its nlaunch", view->id));
   const auto chaining = (*job)->chaining(*plan, args.runs_dir, {}, context);
-  const auto guardian =
-      guard_run(*plan, context, {.successions = args.successions.value_or(0), .inherits = succeeds});
+  Exporter exporter(*plan, view->folder, context);
+  const auto guardian = guard_run(
+      *plan, context,
+      {.successions = args.successions.value_or(0), .inherits = succeeds, .spared = exporter.processes()});
   RunOptions options;
   options.runs_dir = args.runs_dir;
   options.succeeds = succeeds;
-  Run run(*plan, std::move(options), context, *target);
+  Run run(*plan, std::move(options), context, *target, exporter);
   if (chaining) chaining->take_over({view->id, view->folder, {}});
   const int code = run.take_over({view->id, view->folder, {}}, guardian);
   if (chaining && !run.outcome().empty()) chaining->end(run.outcome());
@@ -73,7 +75,8 @@ int resume(const ResumeArgs& args, const Context& context) {
 void add_resume(Command program, Context& context) {
   auto args = std::make_shared<ResumeArgs>();
   auto command =
-      program.subcommand("resume", "Take over a run whose nlaunch was killed while its processes are alive");
+      program.subcommand("resume", "Take over a run whose nlaunch was killed while its processes are alive")
+          .examples({"nlaunch resume grpo", "nlaunch resume runs/grpo/latest"});
   command.option("RUN", args->run, kRunHelp).required();
   command.option("--runs-dir", args->runs_dir, "Directory that contains the runs [default: runs]");
   command
@@ -84,7 +87,7 @@ void add_resume(Command program, Context& context) {
       [args, &context] { context.run = [args, &context] { return resume(*args, context); }; });
 }
 
-const Registered<cli::CommandEntry> resume_command{{"resume", 141, add_resume}};
+const Registered<cli::CommandEntry> resume_command{{"resume", 141, add_resume, CommandGroup::run}};
 
 }  // namespace
 

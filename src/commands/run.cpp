@@ -4,11 +4,14 @@
 #include "cli/load.h"
 #include "commands/run_arms.h"
 #include "launch/job/job_script.h"
+#include "plan/metrics.h"
+#include "plan/role_builder.h"
 #include "scheduler/scheduler.h"
 #include "session/check.h"
 #include "session/lint_gate.h"
 #include "session/local_target.h"
 #include "session/run.h"
+#include "sys/http_server.h"
 
 namespace nlaunch::commands {
 
@@ -28,6 +31,8 @@ struct RunArgs {
   bool no_lint = false;
   std::string level;
   std::string run_dir;  ///< of a submitted job: it already exists
+  std::string metrics_file;
+  std::string metrics_port;
   RunArms arms;
 };
 
@@ -42,6 +47,14 @@ std::vector<std::string> arguments_for_job(const RunArgs& args, const Context& c
   return out;
 }
 
+/// In place of what the experiment or a frozen plan says; the job of the run gets them with its plan.
+void set_metrics(const RunArgs& args, plan::Plan& plan) {
+  if (args.metrics_file.empty() && args.metrics_port.empty()) return;
+  auto& to = plan.metrics ? *plan.metrics : plan.metrics.emplace();
+  if (!args.metrics_file.empty()) to.file = plan::absolute(args.metrics_file, fs::current_path(), "");
+  if (const auto listen = sys::parse_listen(args.metrics_port)) to.listen = sys::text_of(*listen);
+}
+
 /// Which process owns the scratch directory of a run: its supervisor, or the agents on its nodes.
 enum class Scratch { here, of_agents };
 
@@ -54,8 +67,9 @@ int start(plan::Plan& plan, const RunArgs& args, const Context& context, RunTarg
   if (!args.level.empty()) options.level = level_of(args.level);
   // Elsewhere the agents remove theirs once their processes have exited.
   const auto own = scratch == Scratch::here ? launch::scratch_of(plan, 0, paths->id) : std::string();
+  Exporter exporter(plan, paths->folder, context);
   const auto guardian = guard_run(plan, context, {.scratch = own});
-  Run run(plan, std::move(options), context, target);
+  Run run(plan, std::move(options), context, target, exporter);
   if (continuation != nullptr) continuation->begin(*paths);
   const int code = run.execute(*paths, guardian);
   if (continuation != nullptr) continuation->end(run.outcome());
@@ -130,6 +144,10 @@ int compare(const RunArgs& args, const Context& context) {
   arms.no_lint = args.no_lint;
   arms.runs_dir = args.run.runs_dir;
   arms.arguments = arguments_for_job(args, context);
+  if (!args.metrics_file.empty())
+    arms.arguments.insert(arms.arguments.end(), {"--metrics-file", args.metrics_file});
+  if (!args.metrics_port.empty())
+    arms.arguments.insert(arms.arguments.end(), {"--metrics-port", args.metrics_port});
   return run_arms(std::move(arms), args.plan, context);
 }
 
@@ -147,6 +165,7 @@ int run_run(const RunArgs& args, const Context& context) {
   launch::MachineSource machine(launch::find_install());
   auto plan = load_plan(args.plan, context, machine);
   if (!plan) return context.console.error(plan.error());
+  set_metrics(args, *plan);
   // A frozen plan was linted when it was made.
   const bool frozen = !args.plan.plan_file.empty();
   if (!frozen && lint_stops(*plan, machine.install(), args.no_lint, "nlaunch run", context))
@@ -156,7 +175,9 @@ int run_run(const RunArgs& args, const Context& context) {
 
 void add_run(Command program, Context& context) {
   auto args = std::make_shared<RunArgs>();
-  auto command = program.subcommand("run", "Run an experiment: plan, preflight, start, supervise, explain");
+  auto command = program.subcommand("run", "Run an experiment: plan, preflight, start, supervise, explain")
+                     .examples({"nlaunch run grpo.yaml", "nlaunch run grpo.yaml --site isambard --nodes 4",
+                                "nlaunch run grpo.yaml --set roles.engine.count=4 --detach"});
   add_plan_options(command, args->plan, Experiment::required);
   command.option("--runs-dir", args->run.runs_dir, "Directory for new runs [default: runs]");
   command.option("--level", args->level, "Preflight level").one_of({"quick", "standard", "deep"});
@@ -167,14 +188,30 @@ void add_run(Command program, Context& context) {
   command.flag("--here", args->here, "Run here: in the current allocation, or on this machine");
   command.flag("--submit", args->submit, "Submit a job, even inside an allocation");
   command.flag("--detach", args->detach, "Submit without following the run");
+  command
+      .option("--metrics-file", args->metrics_file,
+              "Keep the metrics of the run in this file, for node_exporter's textfile collector")
+      .checked([](const std::string& file) {
+        const auto unknown = plan::unknown_in_metrics_file(file);
+        return unknown.empty() ? "" : fmt::format("the name of the file cannot contain '{}'", unknown);
+      });
+  command
+      .option("--metrics-port", args->metrics_port,
+              "Serve the metrics of the run to Prometheus: PORT of 127.0.0.1, where 0 is any free one, or "
+              "ADDRESS:PORT")
+      .value_name("[ADDRESS:]PORT")
+      .checked([](const std::string& port) {
+        const auto parsed = sys::parse_listen(port);
+        return parsed ? "" : parsed.error();
+      });
   command.option("--run-dir", args->run_dir, "Run directory, created by the nlaunch that submitted the job")
       .hidden();
-  add_arms_options(command, args->arms);
+  add_arms_options(command.section("Options for a comparison"), args->arms);
   command.when_called(
       [args, &context] { context.run = [args, &context] { return run_run(*args, context); }; });
 }
 
-const Registered<cli::CommandEntry> run_command{{"run", 10, add_run}};
+const Registered<cli::CommandEntry> run_command{{"run", 10, add_run, CommandGroup::run}};
 
 }  // namespace
 

@@ -139,7 +139,7 @@ class Comparer {
     auto saved = sys::write_file_atomically(file_, text());
     if (saved) saved = launch::point_link(file_.parent_path() / "ab.json", file_.filename());
     if (saved || std::exchange(trouble_said_, true)) return;
-    context_.console.say(render(saved.error()));
+    context_.console.error(saved.error());
   }
 
   [[nodiscard]] std::string text() const { return json_text(bench::to_json(found_), 2) + "\n"; }

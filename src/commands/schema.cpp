@@ -8,7 +8,8 @@ namespace {
 
 void add_schema(cli::Command program, cli::Context& context) {
   auto of = std::make_shared<std::string>();
-  auto command = program.subcommand("schema", "Print the JSON schema of a file, for editors");
+  auto command = program.subcommand("schema", "Print the JSON schema of a file, for editors")
+                     .examples({"nlaunch schema experiment", "nlaunch schema site"});
   command.option("FILE", *of, "experiment or site").required().one_of({"experiment", "site"});
   command.when_called([of, &context] {
     context.run = [of, &context] {
@@ -18,7 +19,7 @@ void add_schema(cli::Command program, cli::Context& context) {
   });
 }
 
-const Registered<cli::CommandEntry> schema_command{{"schema", 190, add_schema}};
+const Registered<cli::CommandEntry> schema_command{{"schema", 190, add_schema, cli::CommandGroup::set_up}};
 
 }  // namespace
 }  // namespace nlaunch::commands

@@ -37,8 +37,9 @@ int show(const std::string& name, const std::vector<std::string>& folders, const
 
 void add_sites(Command program, Context& context) {
   auto args = std::make_shared<SitesArgs>();
-  auto command = program.subcommand("sites", "List the site profiles and where each was found");
-  command.option("NAME", args->name, "Show this profile in detail");
+  auto command = program.subcommand("sites", "List the site profiles and where each was found")
+                     .examples({"nlaunch sites", "nlaunch sites isambard"});
+  command.option("PROFILE", args->name, "Show this profile in detail");
   command.option("--site-dir", args->site_dirs, "Directory with site profiles; may be repeated")
       .existing_folder()
       .one_word_each();
@@ -57,7 +58,7 @@ void add_sites(Command program, Context& context) {
   });
 }
 
-const Registered<cli::CommandEntry> sites_command{{"sites", 110, add_sites}};
+const Registered<cli::CommandEntry> sites_command{{"sites", 110, add_sites, CommandGroup::set_up}};
 
 }  // namespace
 

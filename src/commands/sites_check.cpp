@@ -50,7 +50,8 @@ int check(const std::string& file, const SitesArgs& args, const Context& context
 
 void add_sites_check(Command sites, const std::shared_ptr<SitesArgs>& args, Context& context) {
   auto file = std::make_shared<std::string>();
-  auto command = sites.subcommand("check", "Check a site profile, and show what it resolves to");
+  auto command = sites.subcommand("check", "Check a site profile, and show what it resolves to")
+                     .examples({"nlaunch sites check mine.yaml", "nlaunch sites check isambard"});
   command.option("FILE", *file, "Profile to check").required();
   command.when_called([file, args, &context] {
     context.run = [file, args, &context] { return check(*file, *args, context); };

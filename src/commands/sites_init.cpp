@@ -58,14 +58,16 @@ int init(const SitesInitArgs& args, const Context& context) {
 
 void add_sites_init(Command sites, Context& context) {
   auto args = std::make_shared<SitesInitArgs>();
-  auto command = sites.subcommand("init", "Generate a profile for this machine from what is detected on it");
+  auto command = sites.subcommand("init", "Generate a profile for this machine from what is detected on it")
+                     .examples({"nlaunch sites init", "nlaunch sites init --name mine --output mine.yaml"});
   command.option("--name", args->name, "Name of the profile [default: the cluster's, else the machine's]")
       .checked([](const std::string& name) {
         return simple_name(name) == name
                    ? ""
                    : fmt::format("'{}' is not a valid profile name; use {}", name, simple_name(name));
       });
-  command.option("--output", args->output, "Write to this file instead of standard output");
+  command.option("--output", args->output, "Write to this file instead of standard output")
+      .value_name("FILE");
   command.when_called([args, &context] { context.run = [args, &context] { return init(*args, context); }; });
 }
 

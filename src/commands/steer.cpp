@@ -24,9 +24,10 @@ struct SteerArgs {
 /// The common part; `read` turns the argument into a request, or returns the problem with it.
 using Read = std::expected<RunRequest, std::string> (*)(const std::string& what);
 void add(Command program, Context& context, const std::string& name, const std::string& help,
-         const std::string& what, const std::string& what_help, Read read) {
+         const std::vector<std::string>& examples, const std::string& what, const std::string& what_help,
+         Read read) {
   auto args = std::make_shared<SteerArgs>();
-  auto command = program.subcommand(name, help);
+  auto command = program.subcommand(name, help).examples(examples);
   command.option("RUN", args->run, kRunHelp).required();
   command.option(what, args->what, what_help).required();
   command.option("--runs-dir", args->runs_dir, "Directory that contains the runs [default: runs]");
@@ -49,7 +50,8 @@ std::expected<RunRequest, std::string> scale_of(const std::string& what) {
 }
 
 void add_restart(Command program, Context& context) {
-  add(program, context, "restart", "Restart processes of a run, with the same plan", "WHAT",
+  add(program, context, "restart", "Restart processes of a run, with the same plan",
+      {"nlaunch restart grpo engine", "nlaunch restart grpo engine.3"}, "WHAT",
       "Role or replica, such as engine or engine.3",
       [](const std::string& what) -> std::expected<RunRequest, std::string> {
         return RunRequest{RunRequest::Kind::restart, what};
@@ -58,7 +60,8 @@ void add_restart(Command program, Context& context) {
 
 void add_drain(Command program, Context& context) {
   add(program, context, "drain",
-      "Stop what a run has on a node and leave the node; a spare node takes its place", "NODE",
+      "Stop what a run has on a node and leave the node; a spare node takes its place",
+      {"nlaunch drain grpo nid001234", "nlaunch drain 48213 nid001234"}, "NODE",
       "Name of the node, as in nlaunch ps",
       [](const std::string& what) -> std::expected<RunRequest, std::string> {
         return RunRequest{RunRequest::Kind::drain, what};
@@ -66,13 +69,14 @@ void add_drain(Command program, Context& context) {
 }
 
 void add_scale(Command program, Context& context) {
-  add(program, context, "scale", "Stop replicas of a role, or start stopped ones again", "ROLE=N",
+  add(program, context, "scale", "Stop replicas of a role, or start stopped ones again",
+      {"nlaunch scale grpo engine=2", "nlaunch scale grpo engine=4"}, "ROLE=N",
       "Number of the plan's replicas that should run", scale_of);
 }
 
-const Registered<cli::CommandEntry> restart_command{{"restart", 142, add_restart}};
-const Registered<cli::CommandEntry> drain_command{{"drain", 144, add_drain}};
-const Registered<cli::CommandEntry> scale_command{{"scale", 146, add_scale}};
+const Registered<cli::CommandEntry> restart_command{{"restart", 142, add_restart, CommandGroup::run}};
+const Registered<cli::CommandEntry> drain_command{{"drain", 144, add_drain, CommandGroup::run}};
+const Registered<cli::CommandEntry> scale_command{{"scale", 146, add_scale, CommandGroup::run}};
 
 }  // namespace
 

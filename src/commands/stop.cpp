@@ -101,7 +101,8 @@ int run_stop(const StopArgs& args, const Context& context) {
 
 void add_stop(Command program, Context& context) {
   auto args = std::make_shared<StopArgs>();
-  auto command = program.subcommand("stop", "Stop a run gracefully and wait until it has ended");
+  auto command = program.subcommand("stop", "Stop a run gracefully and wait until it has ended")
+                     .examples({"nlaunch stop grpo", "nlaunch stop grpo --now"});
   command.option("RUN", args->run, kRunHelp).required();
   command.option("--runs-dir", args->runs_dir, "Directory that contains the runs [default: runs]");
   command.flag("--now", args->now, "Kill immediately, without the grace period");
@@ -109,7 +110,7 @@ void add_stop(Command program, Context& context) {
       [args, &context] { context.run = [args, &context] { return run_stop(*args, context); }; });
 }
 
-const Registered<cli::CommandEntry> stop_command{{"stop", 140, add_stop}};
+const Registered<cli::CommandEntry> stop_command{{"stop", 140, add_stop, CommandGroup::run}};
 
 }  // namespace
 

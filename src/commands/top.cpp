@@ -53,10 +53,7 @@ class Interaction {
       const auto begin = Clock::now();
       auto view = run_.refresh();
       look_at(run_, view, choice_, screen_.size());
-      // Never more than a fiftieth of a core.
-      constexpr int kShare = 50;
-      const auto until =
-          begin + std::max<Clock::duration>(std::chrono::seconds(1), kShare * (Clock::now() - begin));
+      const auto until = next_reading(begin);
       bool looked_again = false;
       do {
         screen_.draw(report::top_screen(view, shown(), screen_.size()));
@@ -182,15 +179,16 @@ int run_top(const TopArgs& args, const Context& context) {
 
 void add_top(Command program, Context& context) {
   auto args = std::make_shared<TopArgs>();
-  auto command = program.subcommand("top", "Watch a run live: steps, stages, processes, GPUs");
+  auto command = program.subcommand("top", "Watch a run live: steps, stages, processes, GPUs")
+                     .examples({"nlaunch top", "nlaunch top grpo --once"});
   command.option("RUN", args->run, fmt::format("{}; without, the newest run", kRunHelp));
   command.flag("--once", args->once, "Print one screen and exit");
-  command.option("--runs-dir", args->runs_dir, "Directory that holds the runs (runs)");
+  command.option("--runs-dir", args->runs_dir, "Directory that contains the runs [default: runs]");
   command.when_called(
       [args, &context] { context.run = [args, &context] { return run_top(*args, context); }; });
 }
 
-const Registered<cli::CommandEntry> top_command{{"top", 122, add_top}};
+const Registered<cli::CommandEntry> top_command{{"top", 122, add_top, CommandGroup::see}};
 
 }  // namespace
 

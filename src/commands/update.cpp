@@ -41,8 +41,9 @@ int update(const UpdateArgs& args, const Context& context) {
   const auto before = launch::plan_of_run(view->folder);
   if (!before) return context.console.error(before.error());
   launch::MachineSource machine(launch::find_install());
-  const auto after = load_plan(args.plan, context, machine);
+  auto after = load_plan(args.plan, context, machine);
   if (!after) return context.console.error(after.error());
+  after->metrics = before->metrics;  // the run goes on exporting as it was asked to
 
   const auto change = plan::update_of(*before, *after);
   context.console.result(report::update_text(change, context.console.result_paint));
@@ -69,7 +70,9 @@ int update(const UpdateArgs& args, const Context& context) {
 
 void add_update(Command program, Context& context) {
   auto args = std::make_shared<UpdateArgs>();
-  auto command = program.subcommand("update", "Restart roles of a run with other programs or settings");
+  auto command = program.subcommand("update", "Restart roles of a run with other programs or settings")
+                     .examples({"nlaunch update grpo grpo.yaml",
+                                "nlaunch update grpo grpo.yaml --set vars.temperature=0.7 --yes"});
   command.option("RUN", args->run, kRunHelp).required();
   add_plan_options(command, args->plan, Experiment::required);
   command.option("--runs-dir", args->runs_dir, "Directory that contains the runs [default: runs]");
@@ -78,7 +81,7 @@ void add_update(Command program, Context& context) {
       [args, &context] { context.run = [args, &context] { return update(*args, context); }; });
 }
 
-const Registered<cli::CommandEntry> update_command{{"update", 143, add_update}};
+const Registered<cli::CommandEntry> update_command{{"update", 143, add_update, CommandGroup::run}};
 
 }  // namespace
 

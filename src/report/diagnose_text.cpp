@@ -23,7 +23,9 @@ constexpr std::size_t kPartOfLine = 120;
 constexpr const char* kNotHere = "not in this log";
 
 std::string where(const Diagnosis& diagnosis, const Finding& finding) {
-  return text::printable(fmt::format("{}:{}", diagnosis.file_of(finding), finding.position.line));
+  const auto& file = diagnosis.file_of(finding);
+  return text::printable(finding.position.line == 0 ? file
+                                                    : fmt::format("{}:{}", file, finding.position.line));
 }
 
 std::string culprit(const Finding& finding) {
@@ -48,7 +50,8 @@ std::string head(const Diagnosis& diagnosis, const Finding& finding, const Paint
 
 std::string cause_text(const Diagnosis& diagnosis, const Finding& finding, const Paint& paint) {
   auto out = head(diagnosis, finding, paint);
-  out += fmt::format("  {} | {}\n", finding.position.line, shown(finding.text, kWholeLine));
+  if (finding.position.line > 0)
+    out += fmt::format("  {} | {}\n", finding.position.line, shown(finding.text, kWholeLine));
   const auto line = [&](std::string_view label, const std::string& value) {
     if (!value.empty()) out += fmt::format("{} {}\n", paint.dim(label), value);
   };

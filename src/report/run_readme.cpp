@@ -177,6 +177,7 @@ constexpr Place kPlaces[] = {
     {"plan.json", false, "what should run where, with which GPUs and environment"},
     {"lock.json", false, "what it was built from: files, git, wheels, libraries"},
     {"logs", true, "the output of each process"},
+    {"errors", true, "the exceptions that ended processes, with their tracebacks"},
     {"evidence", true, "stacks, sockets, RAS and flight recorders of a stall; verdict.json"},
     {"nccl", true, "NCCL logs and flight recorders"},
     {"preflight.json", true, "the checks before the start; preflight/ has the output of each probe"},

@@ -17,7 +17,7 @@ namespace {
 using record::Phase;
 
 constexpr double kGiB = 1024. * 1024 * 1024;
-constexpr std::size_t kHeadLines = 5;  ///< above the table's own head
+constexpr std::size_t kHeadLines = 5;  ///< above the table's own head, without the links
 constexpr const char* kKeys = "q quit · ↑↓ select · Enter log · / filter · e evidence · s stop";
 
 std::size_t width_of(const std::string& text) {
@@ -54,7 +54,7 @@ class LineBuilder {
 
 Style style_of(const TopView& view) {
   if (view.alive || view.state == "finished") return Style::good;
-  return Style::bad;
+  return view.state == "not started" ? Style::warn : Style::bad;
 }
 
 ScreenLine title(const TopView& view, std::size_t width) {
@@ -69,6 +69,22 @@ ScreenLine title(const TopView& view, std::size_t width) {
   }
   if (view.attempt > 0) line.item(fmt::format("attempt {}", view.attempt), Style::warn);
   return line.item(view.run, Style::dim).take();
+}
+
+/// The stage that is waited for; null: none.
+const TopStage* waiting_stage(const TopView& view) {
+  if (!view.alive) return nullptr;
+  const auto stage =
+      std::ranges::find_if(view.stages, [](const TopStage& one) { return one.ready < one.of; });
+  return stage != view.stages.end() && stage->awaited ? &*stage : nullptr;
+}
+
+/// "waiting for engine.3 on nid001 (12 of 16 ready), 2m10s of 10m"
+std::string wait_text(const TopView& view, const TopStage& stage) {
+  const auto& process = view.processes[*stage.awaited];
+  return fmt::format("waiting for {}{} ({} of {} ready), {}{}", process.name,
+                     process.node.empty() ? "" : " on " + process.node, stage.ready, stage.of,
+                     time_span(process.in_state), stage.timeout > 0 ? " of " + time_span(stage.timeout) : "");
 }
 
 ScreenLine progress(const TopView& view, std::size_t width) {
@@ -125,6 +141,24 @@ ScreenLine finding(const TopView& view, std::size_t width) {
       .add(time_span(marks.back().at) + "  ", Style::dim)
       .add(text::printable(marks.back().what), Style::warn)
       .take();
+}
+
+/// Pages of experiment trackers: whole ones, and of the first one as much as there is room for.
+ScreenLine links(const TopView& view, std::size_t width) {
+  constexpr std::size_t kBetween = 3;
+  constexpr std::size_t kForMore = 10;  // " · 12 more"
+  const auto& all = view.timeline.links;
+  LineBuilder line(width);
+  std::size_t used = 0;
+  std::size_t shown = 0;
+  for (const auto& link : all) {
+    used += (shown > 0 ? kBetween : 0) + link.kind.size() + 1 + link.url.size();
+    if (shown > 0 && used + (shown + 1 < all.size() ? kForMore : 0) > width) break;
+    line.item(link.kind + " ", Style::dim).add(link.url);
+    ++shown;
+  }
+  if (shown < all.size()) line.item(fmt::format("{} more", all.size() - shown), Style::dim);
+  return line.take();
 }
 
 struct Column {
@@ -213,7 +247,8 @@ std::vector<ScreenLine> table(const TopView& view, const TopChoice& choice,
 std::size_t room_for_rows(const TopView& view, const Screen& screen) {
   constexpr std::size_t kTableHeadAndKeys = 2;
   if (screen.height == 0) return view.processes.size();
-  return screen.height > kHeadLines + kTableHeadAndKeys ? screen.height - kHeadLines - kTableHeadAndKeys : 1;
+  const auto others = kHeadLines + (view.timeline.links.empty() ? 0 : 1) + kTableHeadAndKeys;
+  return screen.height > others ? screen.height - others : 1;
 }
 
 /// The first row that is shown, so that the selected one is among them.
@@ -224,6 +259,31 @@ std::size_t first_row(const TopChoice& choice, std::size_t rows, std::size_t roo
 }
 
 }  // namespace
+
+std::vector<ScreenLine> footer(const TopView& view, std::size_t width) {
+  std::vector<ScreenLine> out{title(view, width)};
+  if (const auto* stage = waiting_stage(view)) {
+    const auto& process = view.processes[*stage->awaited];
+    out.push_back(LineBuilder(width).add(wait_text(view, *stage), Style::warn).take());
+    out.push_back(LineBuilder(width)
+                      .add(process.name + " │ ", Style::dim)
+                      .add(text::printable(process.last_line), Style::dim)
+                      .take());
+    return out;
+  }
+  out.push_back(progress(view, width));
+  auto last = metrics(view, width);
+  if (last.empty()) last = finding(view, width);
+  out.push_back(last.empty() ? stages(view, width) : std::move(last));
+  return out;
+}
+
+std::string waiting_text(const TopView& view) {
+  const auto* stage = waiting_stage(view);
+  if (stage == nullptr) return "";
+  const auto& last = view.processes[*stage->awaited].last_line;
+  return wait_text(view, *stage) + (last.empty() ? "" : "; last line: " + text::printable(last));
+}
 
 std::string sparkline(const std::vector<double>& values, std::size_t width) {
   constexpr std::string_view kBars[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
@@ -275,6 +335,7 @@ std::vector<ScreenLine> top_screen(const TopView& view, const TopChoice& choice,
   const auto width = screen.width;
   std::vector<ScreenLine> out{title(view, width), progress(view, width), metrics(view, width),
                               stages(view, width), finding(view, width)};
+  if (!view.timeline.links.empty()) out.insert(out.begin() + 1, links(view, width));
   if (screen.height == 0) std::erase_if(out, [](const ScreenLine& line) { return line.empty(); });
   const auto rows = top_rows(view, choice, screen);
   const auto all = top_order(view, choice.filter).size();

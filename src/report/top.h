@@ -18,6 +18,7 @@ struct TopProcess {
   std::string state{};  ///< "starting", "ready", "running", "exited with code 1", "not started"
   bool alive = false;
   bool failed = false;
+  double in_state = 0;  ///< seconds; 0 where it has not started
   // Of its GPUs, as nlaunch sampled them last; nothing: not known.
   std::optional<double> busy{};          ///< percent, the mean
   std::optional<double> power{};         ///< watts, the sum
@@ -31,6 +32,8 @@ struct TopStage {
   std::string roles;      ///< "engine, router"
   std::size_t ready = 0;  ///< processes that the next stage need not wait for any more
   std::size_t of = 0;
+  std::optional<std::size_t> awaited{};  ///< the first process that is not ready, though it was started
+  double timeout = 0;                    ///< seconds that this one may take to be ready; 0: any time
 };
 
 struct TopView {
@@ -75,6 +78,11 @@ std::vector<std::size_t> top_order(const TopView& view, const std::string& filte
 std::vector<std::size_t> top_rows(const TopView& view, const TopChoice& choice, const Screen& screen);
 /// At most `screen.height` lines, none wider than `screen.width`.
 std::vector<ScreenLine> top_screen(const TopView& view, const TopChoice& choice, const Screen& screen);
+/// What a run is doing, in three lines none wider than `width`.
+std::vector<ScreenLine> footer(const TopView& view, std::size_t width);
+/// The process for which the next stage waits, of how many, for how long, and its last line; empty: no stage
+/// waits.
+std::string waiting_text(const TopView& view);
 std::string screen_text(const std::vector<ScreenLine>& lines, const Paint& paint);
 
 /// "▁▂▅▇" of the newest values, one character each.

@@ -6,14 +6,17 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
 #include "base/text.h"
+#include "launch/bind/node_addresses.h"
 #include "launch/run_dir/run_folder.h"
 #include "session/run_view.h"
 #include "supervise/events.h"
 #include "supervise/run_attempt.h"
+#include "sys/http_server.h"
 
 namespace nlaunch::session {
 namespace {
@@ -41,6 +44,49 @@ std::uint64_t size_of(int fd) {
   return ::fstat(fd, &info) == 0 ? static_cast<std::uint64_t>(info.st_size) : 0;
 }
 
+/// The newest sample of a node's GPUs; null: there is none.
+Json newest_sample(const fs::path& file) {
+  const auto lines = text::split(tail_of(file), '\n');
+  for (auto line = lines.rbegin(); line != lines.rend(); ++line)
+    if (auto sample = parse_ordered_json(*line); sample.is_object()) return sample;
+  return nullptr;
+}
+
+/// The node whose samples are those of a process; empty: there are none. A run on one machine has one such
+/// file.
+std::string sampled_host(const fs::path& samples, std::string node) {
+  if (node.empty())
+    for (const auto& name : sys::names_in(samples)) node = fs::path(name).stem();
+  return node.contains('/') ? "" : node;
+}
+
+const Json* find_gpu(const Json& sample, std::string_view bus_id) {
+  const auto& gpus = record::at(sample, "gpus");
+  if (!gpus.is_array() || bus_id.empty()) return nullptr;
+  for (const auto& gpu : gpus)
+    if (record::text_at(gpu, "bus_id") == bus_id) return &gpu;
+  return nullptr;
+}
+
+std::optional<double> figure_of(const Json& gpu, std::string_view key) {
+  const auto& figure = record::at(gpu, key);
+  return figure.is_number() ? std::optional(figure.get<double>()) : std::nullopt;
+}
+
+/// Writes the ports that the processes of a node got into the plan. `index`: of its processes, by name.
+void take_bound_ports(const Json& bound, const std::map<std::string, std::size_t>& index, plan::Plan& plan) {
+  const auto& processes = record::at(bound, "processes");
+  if (!processes.is_array()) return;
+  for (const auto& process : processes) {
+    const auto found = index.find(record::text_at(process, "name"));
+    const auto& ports = record::at(process, "ports");
+    if (found == index.end() || !ports.is_array()) continue;
+    auto& own = plan.processes[found->second].ports;
+    for (std::size_t i = 0; i < std::min(own.size(), ports.size()); ++i)
+      if (ports[i].is_number_unsigned()) own[i] = ports[i].get<std::uint16_t>();
+  }
+}
+
 const plan::Role* first_trained(const plan::Plan& plan) {
   const auto role = std::ranges::find(plan.roles, RoleKind::learner, &plan::Role::kind);
   return role == plan.roles.end() ? nullptr : &*role;
@@ -50,11 +96,12 @@ std::string progress_of(const plan::Plan& plan) {
   return plan.watch ? plan.watch->progress : "";
 }
 
-void set_state(report::TopProcess& process, const record::ProcessRow& row, bool has_ready) {
+void set_state(report::TopProcess& process, const record::ProcessRow& row, bool has_ready, double now) {
   using State = record::ProcessSpan::State;
   process.node = row.host;
   if (row.spans.empty()) return;
   const auto& last = row.spans.back();
+  process.in_state = now - last.time.begin;
   process.alive = last.end.empty();
   if (!process.alive) {
     process.state = last.end;
@@ -77,6 +124,12 @@ std::string tail_of(const fs::path& file) {
   auto text = read_at(fd->get(), from, size - from);
   if (from > 0) text.erase(0, std::min(text.size(), text.find_first_of("\r\n") + 1));
   return text;
+}
+
+std::chrono::steady_clock::time_point next_reading(std::chrono::steady_clock::time_point begin) {
+  using Clock = std::chrono::steady_clock;
+  constexpr int kShare = 50;
+  return begin + std::max<Clock::duration>(std::chrono::seconds(1), kShare * (Clock::now() - begin));
 }
 
 std::string GrowingFile::read(bool newest) {
@@ -142,7 +195,7 @@ void LiveRun::note(const Json& event) {
     if (attempt > UINT32_MAX || (attempt == attempt_ && !steps_.empty())) return;
     attempt_ = static_cast<unsigned>(attempt);
     log_.reset();
-    bus_ids_.clear();
+    gpus_.clear();
     if (const auto file = in_attempt("", "steps.jsonl")) steps_.try_emplace(attempt_, *file);
   } else if (what == "end") {
     outcome_ = record::text_at(event, "outcome");
@@ -215,7 +268,7 @@ std::vector<report::TopProcess> LiveRun::processes(const record::Timeline& timel
     const auto found = index_.find(row.name);
     if (found == index_.end()) continue;
     const auto& ready = plan_.role_of(plan_.processes[found->second]).ready;
-    set_state(out[found->second], row, ready.given() && !ready.exited);
+    set_state(out[found->second], row, ready.given() && !ready.exited, timeline.seconds);
   }
   return out;
 }
@@ -235,8 +288,13 @@ std::vector<report::TopStage> LiveRun::stages(const std::vector<report::TopProce
     if (stage >= out.size() || !plan_.role_of(plan_.processes[i]).spawned_by.empty()) continue;
     const auto& process = processes[i];
     const bool up = process.alive && process.state != "starting";
-    ++out[stage].of;
-    out[stage].ready += up || process.state == "exited with code 0" ? 1 : 0;
+    const bool ready = up || process.state == "exited with code 0";
+    auto& shown = out[stage];
+    ++shown.of;
+    shown.ready += ready ? 1 : 0;
+    if (ready || !process.alive || shown.awaited) continue;
+    shown.awaited = i;
+    shown.timeout = watch::seconds_of(plan_.role_of(plan_.processes[i]).ready.timeout);
   }
   return out;
 }
@@ -274,51 +332,129 @@ void LiveRun::look_at(report::TopProcess& process) {
   if (process.alive && !planned.gpus.empty() && !plan_.node.cpu_slots) add_gpus(process, planned);
 }
 
-const LiveRun::BusIds& LiveRun::bus_ids(const std::string& host) {
-  const auto [found, is_new] = bus_ids_.try_emplace(host);
+const LiveRun::Gpus& LiveRun::gpus_of(const std::string& host) {
+  const auto [found, is_new] = gpus_.try_emplace(host);
   if (!is_new && !found->second.empty()) return found->second;
   const auto file = in_attempt("", fmt::format("bound.{}.json", host));
   const auto bound = file ? record::read_json(*file) : Json();
   const auto& gpus = record::at(bound, "gpus");
   if (gpus.is_array())
-    for (const auto& gpu : gpus) found->second.push_back(record::text_at(gpu, "bus_id"));
+    for (const auto& gpu : gpus)
+      found->second.push_back({record::text_at(gpu, "bus_id"), record::text_at(gpu, "uuid")});
   return found->second;
 }
 
 /// From the newest sample of its node.
 void LiveRun::add_gpus(report::TopProcess& process, const plan::Process& planned) {
   const auto samples = in_attempt("gpu-use", "");
-  if (!samples) return;
-  auto host = process.node;
-  if (host.empty()) {
-    // A run on one machine has one such file.
-    std::error_code error;
-    for (const auto& entry : fs::directory_iterator(*samples, error)) host = entry.path().stem();
-  }
+  const auto host = samples ? sampled_host(*samples, process.node) : "";
   if (host.empty()) return;
-  const auto& ids = bus_ids(host);
-  const auto lines = text::split(tail_of(*samples / (host + ".jsonl")), '\n');
-  Json sample;
-  for (auto line = lines.rbegin(); line != lines.rend() && !sample.is_object(); ++line)
-    sample = line->empty() ? Json() : parse_ordered_json(*line);
-  const auto& gpus = record::at(sample, "gpus");
-  if (!gpus.is_array()) return;
+  const auto& known = gpus_of(host);
+  const auto sample = newest_sample(*samples / (host + ".jsonl"));
   const auto add = [](std::optional<double>& to, const Json& gpu, std::string_view key) {
-    if (record::at(gpu, key).is_number()) to = to.value_or(0) + record::number_at(gpu, key);
+    if (const auto figure = figure_of(gpu, key)) to = to.value_or(0) + *figure;
   };
   std::size_t busy = 0;
   for (const auto number : plan::gpus_in_reach(plan_, planned)) {
-    if (number >= ids.size()) continue;
-    for (const auto& gpu : gpus) {
-      if (record::text_at(gpu, "bus_id") != ids[number]) continue;
-      add(process.busy, gpu, "busy");
-      add(process.power, gpu, "power");
-      add(process.memory_used, gpu, "memory_used");
-      add(process.memory_total, gpu, "memory_total");
-      ++busy;
-    }
+    if (number >= known.size()) continue;
+    const auto* gpu = find_gpu(sample, known[number].bus_id);
+    if (gpu == nullptr) continue;
+    add(process.busy, *gpu, "busy");
+    add(process.power, *gpu, "power");
+    add(process.memory_used, *gpu, "memory_used");
+    add(process.memory_total, *gpu, "memory_total");
+    ++busy;
   }
   if (process.busy && busy > 0) *process.busy /= static_cast<double>(busy);
+}
+
+std::vector<report::GpuSample> LiveRun::gpus(const report::TopView& view) {
+  // The clocks of nodes differ; a sampler that has died leaves its last sample behind.
+  constexpr double kStale = 300;
+  const auto samples = in_attempt("gpu-use", "");
+  if (!samples || plan_.node.cpu_slots) return {};
+  std::map<std::string, std::map<std::size_t, std::vector<std::string>>> users;  // by host and number
+  for (std::size_t i = 0; i < view.processes.size(); ++i) {
+    const auto& process = view.processes[i];
+    if (!process.alive) continue;
+    const auto host = sampled_host(*samples, process.node);
+    for (const auto number : plan::gpus_in_reach(plan_, plan_.processes[i]))
+      if (!host.empty()) users[host][number].push_back(process.name);
+  }
+  std::vector<report::GpuSample> out;
+  for (auto& [host, of_host] : users) {
+    const auto& known = gpus_of(host);
+    const auto sample = newest_sample(*samples / (host + ".jsonl"));
+    if (std::abs(unix_now() - record::number_at(sample, "at")) > kStale) continue;
+    for (auto& [number, processes] : of_host) {
+      const auto* gpu = number < known.size() ? find_gpu(sample, known[number].bus_id) : nullptr;
+      if (gpu == nullptr) continue;
+      out.push_back({.host = host,
+                     .number = number,
+                     .uuid = known[number].uuid,
+                     .bus_id = known[number].bus_id,
+                     .processes = std::move(processes),
+                     .busy = figure_of(*gpu, "busy"),
+                     .power = figure_of(*gpu, "power"),
+                     .memory_used = figure_of(*gpu, "memory_used"),
+                     .memory_total = figure_of(*gpu, "memory_total")});
+    }
+  }
+  return out;
+}
+
+/// How processes reach each other in the present attempt.
+struct LiveRun::Addresses {
+  plan::Plan plan;  ///< with the ports that its processes got; 0: not known
+  launch::NodeAddresses nodes;
+};
+
+/// Nothing: they are not known yet.
+std::optional<LiveRun::Addresses> LiveRun::addresses() const {
+  constexpr std::uint64_t kLargest = 64U << 20U;
+  Addresses out{plan_, launch::one_machine("")};
+  if (plan_.all_nodes() > 1) {
+    const auto file = in_attempt("", "nodes.json");
+    if (!file) return std::nullopt;
+    const auto text = sys::read_regular_file(*file, kLargest, sys::Links::refused);
+    auto nodes =
+        text ? launch::read_nodes(*text) : Result<launch::NodeAddresses>(std::unexpected(text.error()));
+    if (!nodes || !launch::take_ports(out.plan, *nodes)) return std::nullopt;
+    out.nodes = std::move(*nodes);
+    return out;
+  }
+  const auto attempt = in_attempt("", "");
+  if (!attempt) return std::nullopt;
+  for (auto& process : out.plan.processes) std::ranges::fill(process.ports, std::uint16_t{0});
+  for (const auto& name : sys::names_in(*attempt))
+    if (name.starts_with("bound.") && name.ends_with(".json"))
+      take_bound_ports(record::read_json(*attempt / name), index_, out.plan);
+  return out;
+}
+
+std::vector<report::ScrapeTarget> LiveRun::targets(const report::TopView& view) const {
+  std::vector<report::ScrapeTarget> out;
+  std::optional<Addresses> bound;
+  for (std::size_t i = 0; i < view.processes.size(); ++i) {
+    const auto& process = view.processes[i];
+    const auto& planned = plan_.processes[i];
+    const auto& role = plan_.role_of(planned);
+    const auto replica = plan::in_replica(role, planned);
+    const auto port =
+        static_cast<std::size_t>(std::ranges::find(role.ports, role.metrics) - role.ports.begin());
+    const bool serves = !role.metrics.empty() && port < planned.ports.size() && replica.rank == 0;
+    if (!serves || !process.alive || process.state == "starting") continue;
+    if (!bound) bound = addresses();
+    if (!bound) return {};
+    const auto number = bound->plan.processes[i].ports[port];
+    if (number == 0) continue;
+    out.push_back(
+        {.address = sys::text_of({launch::address_of(bound->nodes, planned), std::to_string(number)}),
+         .process = process.name,
+         .role = role.name,
+         .replica = std::to_string(replica.index)});
+  }
+  return out;
 }
 
 }  // namespace nlaunch::session

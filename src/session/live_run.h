@@ -1,4 +1,5 @@
 #pragma once
+#include <chrono>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -10,6 +11,7 @@
 #include "bench/metrics.h"
 #include "plan/plan.h"
 #include "record/timeline.h"
+#include "report/run_prometheus.h"
 #include "report/top.h"
 #include "supervise/progress.h"
 #include "sys/files.h"
@@ -19,6 +21,10 @@ namespace nlaunch::session {
 /// The last 4 KiB of a regular file, without the line that they begin in the middle of; empty where there is
 /// none. Links are not followed.
 std::string tail_of(const std::filesystem::path& file);
+
+/// When a run is to be read again, of which one reading began at `begin` and has just ended: after a second,
+/// and with no more than a fiftieth of a core.
+std::chrono::steady_clock::time_point next_reading(std::chrono::steady_clock::time_point begin);
 
 /// A file that others append to, read as it grows.
 class GrowingFile {
@@ -59,6 +65,10 @@ class LiveRun {
   report::TopView refresh();
   /// Adds what its own files tell of a process: last line, step, GPUs.
   void look_at(report::TopProcess& process);
+  /// The GPUs of its processes that run, as their nodes sampled them last, and not long ago.
+  [[nodiscard]] std::vector<report::GpuSample> gpus(const report::TopView& view);
+  /// Where its processes that are ready serve metrics; of a replica, the first one.
+  [[nodiscard]] std::vector<report::ScrapeTarget> targets(const report::TopView& view) const;
 
   [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
   [[nodiscard]] std::string id() const { return folder_.filename(); }
@@ -66,8 +76,12 @@ class LiveRun {
   [[nodiscard]] std::optional<std::filesystem::path> log_of(const std::string& process) const;
 
  private:
-  /// By plan GPU: its bus id, on one node.
-  using BusIds = std::vector<std::string>;
+  struct Gpu {
+    std::string bus_id, uuid;
+  };
+  /// Of one node, as the plan numbers them.
+  using Gpus = std::vector<Gpu>;
+  struct Addresses;
 
   LiveRun(std::filesystem::path folder, plan::Plan plan, const record::Json& plan_json);
 
@@ -78,7 +92,8 @@ class LiveRun {
   [[nodiscard]] std::vector<report::TopStage> stages(const std::vector<report::TopProcess>& processes) const;
   [[nodiscard]] std::optional<std::filesystem::path> in_attempt(std::string_view directory,
                                                                 const std::string& name) const;
-  [[nodiscard]] const BusIds& bus_ids(const std::string& host);
+  [[nodiscard]] std::optional<Addresses> addresses() const;
+  [[nodiscard]] const Gpus& gpus_of(const std::string& host);
   void add_gpus(report::TopProcess& process, const plan::Process& planned);
 
   std::filesystem::path folder_;
@@ -92,9 +107,9 @@ class LiveRun {
   supervise::ProgressPattern progress_;
   unsigned attempt_ = 0;
   std::optional<double> walltime_end_;
-  std::map<std::string, BusIds> bus_ids_;  ///< by host, in the present attempt
-  record::Json run_;                       ///< the last event "run" or "taken-over"; null: none
-  std::string outcome_;                    ///< how it ended; empty: it has not
+  std::map<std::string, Gpus> gpus_;  ///< by host, in the present attempt
+  record::Json run_;                  ///< the last event "run" or "taken-over"; null: none
+  std::string outcome_;               ///< how it ended; empty: it has not
 };
 
 }  // namespace nlaunch::session

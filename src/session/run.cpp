@@ -56,11 +56,12 @@ std::string job_of(const std::vector<std::string>& environment) {
 
 }  // namespace
 
-Run::Run(plan::Plan& plan, RunOptions options, const Caller& caller, RunTarget& target)
+Run::Run(plan::Plan& plan, RunOptions options, const Caller& caller, RunTarget& target, Exporter& exporter)
     : plan_(plan),
       options_(std::move(options)),
       caller_(caller),
       target_(target),
+      exporter_(exporter),
       rules_(supervise::rules_of(plan)),
       interrupts_(rules_) {}
 
@@ -121,10 +122,11 @@ void Run::open_events(std::string_view first, const supervise::GuardianLink& gua
   events_ = supervise::EventLog(paths_.folder / "events.jsonl", [this](const std::string& sentence) {
     caller_.console.say(fmt::format("nlaunch: {}\n", sentence));
   });
-  if (plan_.notify) {
-    notifier_ = std::make_unique<Notifier>(plan_, paths_, caller_);
-    events_.observe([this](std::string_view event, const Json& fields) { notifier_->take(event, fields); });
-  }
+  if (plan_.notify) notifier_ = std::make_unique<Notifier>(plan_, paths_, caller_);
+  events_.observe([this](std::string_view event, const Json& fields) {
+    if (notifier_) notifier_->take(event, fields);
+    exporter_.say_troubles();
+  });
   const auto seen = sys::process_info(guardian.guardian());
   auto begin = stamped<Json>(formats::kEvents);
   begin.update({{"id", paths_.id},
@@ -157,11 +159,11 @@ int Run::go_on(unsigned attempt, bool taken_over, const supervise::GuardianLink&
       return finish(refused->exit_code, refused->outcome, refused->sentence, Json::object());
     }
     if (!std::exchange(begun, true)) {
-      if (const auto pointed = launch::point_latest(paths_); !pointed)
-        caller_.console.say(render(pointed.error()));
+      if (const auto pointed = launch::point_latest(paths_); !pointed) caller_.console.error(pointed.error());
       say_start();
     }
     auto outcome = supervise(attempt);
+    for (auto& link : outcome.links) supervise::add_link(links_, std::move(link));
     say_end(outcome);
     if (!again(outcome) || !back_off(outcome, guardian)) {
       return finish(supervise::exit_code(outcome), supervise::name_of(outcome.cause),
@@ -395,6 +397,8 @@ int Run::finish(int exit_code, std::string_view outcome, const std::string& sent
   summary["warnings"] = plan_.warnings;
   summary["audit"] = {{"findings", audit_.findings}};
   if (!nccl_.empty()) summary["nccl_environment"] = nccl_;
+  for (const auto& link : links_)
+    summary["links"].push_back({{"kind", link.kind}, {"url", link.url}, {"process", link.process}});
   if (plan_.watch && !plan_.watch->metrics.empty()) add_metrics(summary);
   if (auto devices = launch::device_map(plan_, paths_.attempt); !devices.empty()) {
     add_gpu_use(devices, paths_.attempt);
@@ -408,6 +412,7 @@ int Run::finish(int exit_code, std::string_view outcome, const std::string& sent
   events_.write("end", {{"outcome", outcome}, {"exit_code", exit_code}});
   events_.observe(nullptr);
   notifier_.reset();
+  exporter_.end();
   auto lock = host_ ? host_->bound().lock : Json();
   if (lock.contains("libraries") && !lock["libraries"].empty()) {
     launch::add_library_hashes(lock);
@@ -417,6 +422,8 @@ int Run::finish(int exit_code, std::string_view outcome, const std::string& sent
   host_.reset();
   interrupts_.take();
   report_end(exit_code, sentence);
+  for (const auto& link : links_)
+    if (!caller_.console.quiet) caller_.console.say(link.str() + "\n");
   if (!caller_.console.quiet || exit_code != 0)
     caller_.console.say(fmt::format("run directory: {}\n", paths_.folder.string()));
   return exit_code;
@@ -531,7 +538,7 @@ supervise::GuardianLink guard_run(const plan::Plan& plan, const Caller& caller, 
   // A leader that dies right after it took over, again and again, has a bug: another one would die as well.
   constexpr unsigned kMostInARow = 5;
   static constexpr auto kSoon = std::chrono::seconds(5);
-  supervise::Successor successor{.inherits = how.inherits};
+  supervise::Successor successor{.inherits = how.inherits, .spared = std::move(how.spared)};
   const auto in_a_row = [before = how.successions, begin = Clock::now()] {
     return Clock::now() - begin < kSoon ? before + 1 : 1;
   };

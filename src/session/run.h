@@ -9,6 +9,7 @@
 #include "launch/run_dir/run_folder.h"
 #include "plan/plan.h"
 #include "session/caller.h"
+#include "session/exporter.h"
 #include "session/interrupts.h"
 #include "session/notifier.h"
 #include "session/run_target.h"
@@ -31,7 +32,7 @@ class Run {
  public:
   /// All arguments must outlive this object. `plan` is replaced at the end of an attempt during which it was
   /// updated.
-  Run(plan::Plan& plan, RunOptions options, const Caller& caller, RunTarget& target);
+  Run(plan::Plan& plan, RunOptions options, const Caller& caller, RunTarget& target, Exporter& exporter);
 
   int execute(const launch::RunPaths& paths, const supervise::GuardianLink& guardian);
   /// Continues a run whose nlaunch has exited while its agents keep the processes running.
@@ -71,6 +72,7 @@ class Run {
   RunOptions options_;
   const Caller& caller_;
   RunTarget& target_;
+  Exporter& exporter_;
   supervise::Rules rules_;
   Interrupts interrupts_;
   launch::RunPaths paths_;
@@ -81,6 +83,7 @@ class Run {
   AttemptHost::Audit audit_;
   std::map<std::string, std::vector<std::string>> nccl_;  ///< by role: what NCCL read and what was set
   std::vector<std::chrono::steady_clock::time_point> restarts_;
+  std::vector<supervise::Link> links_;  ///< of all attempts
   std::string outcome_;
   bool trouble_said_ = false;
 };
@@ -90,6 +93,7 @@ struct Guarding {
   std::string scratch{};     ///< directory that this nlaunch must remove; empty: the agents own theirs
   unsigned successions = 0;  ///< successors in a row that each took over soon after the one before
   bool inherits = false;     ///< this is a successor, under the pid of the first
+  sys::ProcessIds spared{};  ///< with `inherits`: existing descendants that do not belong to the run
 };
 /// Splits this process into a guardian and a supervisor, and returns in the supervisor. If the supervisor is
 /// killed, the guardian prints it and writes it to the run directory. If the agents of the plan keep running

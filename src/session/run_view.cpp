@@ -83,6 +83,11 @@ void Reader::take(const Json& event) {
     view.state = fmt::format("waiting for job {} to continue", view.job);
   }
   if (!event.contains("process")) return;
+  if (what == "link") {
+    supervise::add_link(view.links, {record::text_at(event, "kind"), record::text_at(event, "url"),
+                                     record::text_at(event, "process")});
+    return;
+  }
   auto& process = process_of(event.value("process", ""));
   if (what == "process-started") {
     process.pid = event.value("pid", 0);

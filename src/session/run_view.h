@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/diagnostic.h"
+#include "supervise/links.h"
 
 /// A run as recorded in its events, for commands in another terminal.
 namespace nlaunch::session {
@@ -40,6 +41,7 @@ struct RunView {
   std::optional<int> exit_code{};  ///< of nlaunch
   bool preflight_only = false;     ///< `nlaunch preflight` made its directory
   std::vector<ProcessView> processes;
+  std::vector<supervise::Link> links;
 };
 
 /// Seconds since 1970.

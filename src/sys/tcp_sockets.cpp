@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "sys/proc.h"
 #include "sys/proc_threads.h"
+#include "sys/spawn.h"
 
 namespace nlaunch::sys {
 namespace {
@@ -63,6 +64,13 @@ bool holds_one(pid_t pid, const std::set<std::string>& inodes) {
                              [&](const auto& open) { return inodes.contains(open.second); });
 }
 
+/// Any of the sockets that listen on the port.
+std::optional<TcpSocket> listener_of(std::uint16_t port) {
+  for (auto& socket : tcp_sockets(::getpid()))
+    if (socket.state == kTcpListen && socket.local.port == port) return std::move(socket);
+  return std::nullopt;
+}
+
 bool hides_its_files(pid_t pid) {
   return ::access(fmt::format("/proc/{}/fd", pid).c_str(), R_OK | X_OK) != 0 && errno == EACCES;
 }
@@ -83,12 +91,14 @@ std::vector<TcpSocket> tcp_sockets(pid_t pid) {
       for (auto& field : text::split(line, ' ')) {
         if (!field.empty()) fields.push_back(std::move(field));
       }
+      constexpr std::size_t kUser = 7;
       constexpr std::size_t kInode = 9;
       if (fields.size() <= kInode || fields[0] == "sl") continue;
       const auto colon = fields[4].find(':');
       sockets.push_back({fields[kInode], read_end(fields[1]), read_end(fields[2]), hex<unsigned>(fields[3]),
                          hex<std::uint64_t>(fields[4].substr(0, colon)),
-                         hex<std::uint64_t>(fields[4].substr(colon + 1))});
+                         hex<std::uint64_t>(fields[4].substr(colon + 1)),
+                         text::whole_number<uid_t>(fields[kUser]).value_or(0)});
     }
   }
   return sockets;
@@ -117,6 +127,46 @@ PortOwner port_owner(const std::string& address, std::uint16_t port, const std::
           fmt::format("{} (pid {})", process_title(command_line(process.pid), process.name), process.pid);
   });
   return found;
+}
+
+std::string PortHolder::str() const {
+  const auto what = pid == 0 ? fmt::format("a process of user {}", user)
+                             : fmt::format("{} (pid {}, user {})", text::printable(program), pid, user);
+  return run.empty() ? what : fmt::format("{} of run {}", what, text::printable(run));
+}
+
+std::string PortHolder::how_to_free() const {
+  if (!run_dir.empty())
+    return fmt::format("stop that run with `nlaunch stop {}`", text::shell_quote(run_dir));
+  return is_own && pid != 0 ? fmt::format("stop it with `kill {}`", pid)
+                            : fmt::format("ask user {} to stop it", user);
+}
+
+std::optional<PortHolder> port_holder(std::uint16_t port) {
+  const auto socket = listener_of(port);
+  if (!socket) return std::nullopt;
+  PortHolder holder{.user = user_name(socket->user), .is_own = socket->user == ::geteuid()};
+  for_each_process([&](const ProcessInfo& process) {
+    if (holder.pid != 0 || !holds_one(process.pid, {socket->inode})) return;
+    holder.pid = process.pid;
+    holder.program = process_title(command_line(process.pid), process.name);
+    // launch/bind/own_environment.cpp sets them.
+    const auto environment = initial_environment(process.pid);
+    holder.run = env_value(environment, "NLAUNCH_RUN_ID");
+    holder.run_dir = env_value(environment, "NLAUNCH_RUN_DIR");
+  });
+  return holder;
+}
+
+std::vector<TcpSocket::End> listening_ends(const std::vector<pid_t>& pids) {
+  std::set<std::string> inodes;
+  for (const auto pid : pids)
+    for (const auto& [fd, inode] : open_sockets(pid)) inodes.insert(inode);
+  std::vector<TcpSocket::End> ends;
+  for (const auto& socket : tcp_sockets(::getpid()))
+    if (socket.state == kTcpListen && inodes.contains(socket.inode)) ends.push_back(socket.local);
+  std::ranges::stable_sort(ends, {}, &TcpSocket::End::port);
+  return ends;
 }
 
 }  // namespace nlaunch::sys

@@ -2,6 +2,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +23,7 @@ struct TcpSocket {
   unsigned state = 0;        ///< as in the kernel's include/net/tcp_states.h
   std::uint64_t unsent = 0;  ///< bytes, as `unread`
   std::uint64_t unread = 0;
+  uid_t user = 0;  ///< of the process that made it
 };
 inline constexpr unsigned kTcpListen = 10;
 
@@ -43,5 +45,24 @@ struct PortOwner {
 };
 /// `address`, as above, is an address in the caller's network namespace to which a connection was made.
 PortOwner port_owner(const std::string& address, std::uint16_t port, const std::vector<pid_t>& own);
+
+/// A process that listens on a port of this machine, whatever the address.
+struct PortHolder {
+  pid_t pid = 0;          ///< 0: it is hidden from this user
+  std::string program{};  ///< "python3 -m http.server"; empty likewise
+  std::string user{};     ///< the name of its user
+  bool is_own = false;    ///< it runs as this user
+  std::string run{};      ///< the id of the nlaunch run that started it; empty: none, or not visible
+  std::string run_dir{};  ///< the directory of that run
+  /// "server.py (pid 4711, user alice) of run 20260131-120000-17"
+  [[nodiscard]] std::string str() const;
+  /// What frees the port: "stop that run with `nlaunch stop /runs/grpo/20260131-120000-17`".
+  [[nodiscard]] std::string how_to_free() const;
+};
+/// Empty if nobody is seen to listen there.
+std::optional<PortHolder> port_holder(std::uint16_t port);
+
+/// The addresses on which these processes listen, by port.
+std::vector<TcpSocket::End> listening_ends(const std::vector<pid_t>& pids);
 
 }  // namespace nlaunch::sys

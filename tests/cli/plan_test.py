@@ -234,7 +234,7 @@ class Usage(CliTest):
             with self.subTest(arguments):
                 self.assertEqual(self.nlaunch(*arguments).returncode, 64)
 
-    COMMANDS = "run, preflight, bench, plan, render, import, lint, diagnose, env, sites, ps, top, report, logs, stop, resume, restart, update, drain, scale, exec, evidence, bundle, diff, schema, completion, help"
+    COMMANDS = "run, stop, resume, restart, update, drain, scale, ps, top, logs, report, evidence, diagnose, diff, exec, plan, preflight, lint, env, bench, import, render, bundle, sites, schema, completion, help"
 
     def test_a_word_that_nobody_knows_is_said_with_the_nearest(self):
         cases = {
@@ -247,6 +247,8 @@ class Usage(CliTest):
             ("ps", "a", "b"): "nlaunch ps: unexpected argument 'b'\nsee nlaunch ps --help\n",
             ("plan", "e.yaml", "--nodes", "x"): "nlaunch plan: --nodes expects N or POOL=N, with N at most 100000, got 'x'\nsee nlaunch plan --help\n",
             ("help", "rnu"): "nlaunch help: unknown command 'rnu': did you mean 'run'?\nsee nlaunch help --help\n",
+            ("--dry-run",): "nlaunch: to see what would run, use 'nlaunch plan'\n",
+            ("run", "e.yaml", "--dry-run"): "nlaunch run: to see what would run, use 'nlaunch plan'\n",
             (): f"nlaunch: missing command; available: {self.COMMANDS}; see nlaunch help\n",
         }
         for arguments, said in cases.items():
@@ -254,15 +256,26 @@ class Usage(CliTest):
                 result = self.nlaunch(*arguments)
                 self.assertEqual((result.returncode, result.stderr), (64, said))
 
+    def test_a_word_of_other_tools_leads_to_ours(self):
+        words = {"submit": "run", "sbatch": "run", "status": "ps", "validate": "plan", "monitor": "top", "watch": "top", "cancel": "stop",
+                 "kill": "stop --now", "attach": "logs -f", "tail": "logs -f", "init": "sites init"}
+        for word, ours in words.items():
+            with self.subTest(word):
+                result = self.nlaunch(word, "grpo")
+                self.assertEqual((result.returncode, result.stderr), (64, f"nlaunch: unknown command '{word}': use 'nlaunch {ours}'\n"
+                                                                         f"available commands: {self.COMMANDS}; see nlaunch help\n"))
+        for word in ("report", "top"):
+            self.assertEqual(self.nlaunch(word, "--help").returncode, 0)
+
     def test_help_says_how_a_command_is_used(self):
         for command, usage in (("run", "run EXPERIMENT [OPTIONS]"), ("preflight", "preflight [EXPERIMENT] [OPTIONS]"),
                                ("stop", "stop RUN [OPTIONS]"), ("exec", "exec RUN PROCESS [OPTIONS] -- COMMAND")):
             for arguments in (["help", command], [command, "--help"]):
                 with self.subTest(arguments):
                     result = self.nlaunch(*arguments)
-                    self.assertEqual((result.returncode, result.stdout.splitlines()[1]), (0, f"Usage: nlaunch {usage}"))
+                    self.assertEqual((result.returncode, result.stdout.splitlines()[0]), (0, f"Usage: nlaunch {usage}"))
         result = self.nlaunch("help")
-        self.assertEqual(result.stdout.splitlines()[1], "Usage: nlaunch COMMAND [OPTIONS]")
+        self.assertIn("\n\nUsage: nlaunch COMMAND [OPTIONS]\n", result.stdout)
         self.assertNotIn("agent", result.stdout)
 
     def test_help_and_version_are_0(self):
