@@ -134,7 +134,7 @@ TEST_F(KeptTogether, RefusesWhatFitsNowhere) {
   EXPECT_EQ(
       mistake("count: 5, keep_together: node", kSite),
       "4:64 role 'learner': 5 processes of 1 GPU on one node do not fit on 2 nodes × 4 GPUs: none fit, and "
-      "8 GPUs stay idle");
+      "8 GPUs stay idle -> --set roles.learner.count=4 (4 GPUs for 'learner')");
   EXPECT_EQ(mistake("per_node: 4, keep_together: switch", "scheduler: {kind: flux}\nnode: {gpus: 4}\n"),
             "4:85 Flux does not report the switch of a node -> remove 'keep_together', or write "
             "keep_together: domain, which NVML reports");

@@ -68,11 +68,11 @@ TEST(Checks, OneFileAddsACheckAndItsQuestion) {
 TEST(Checks, StandInTheirOrder) {
   Lines names;
   for (const auto* check : node_checks()) names.emplace_back(check->name);
-  EXPECT_EQ(names, (Lines{"gpus",       "gpu-health",    "nvlink",    "gpu-mode", "gpu-processes",
-                          "kernel-log", "shared-memory", "container", "nccl",     "nccl-known-bad",
-                          "nics",       "spot",          "fabric",    "names",    "interpreter",
-                          "torch",      "limits",        "ports",     "space",    "weights",
-                          "copies",     "gemm"}));
+  EXPECT_EQ(names,
+            (Lines{"gpus",          "gpu-health", "nvlink",  "gpu-mode",       "gpu-processes", "kernel-log",
+                   "shared-memory", "container",  "nccl",    "nccl-known-bad", "nics",          "spot",
+                   "fabric",        "interfaces", "names",   "interpreter",    "torch",         "limits",
+                   "ports",         "space",      "weights", "copies",         "gemm"}));
   names.clear();
   for (const auto* check : checks()) names.emplace_back(check->name);
   EXPECT_EQ(names, (Lines{"nccl-version", "spots", "clock", "gemm-agreement", "identity", "together",
