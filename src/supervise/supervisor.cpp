@@ -551,6 +551,7 @@ void Supervisor::conclude(BackendEnd end) {
     note_slowest();
   }
   note_checkpoint();
+  explain_end();
   outcome_.ended_at = utc_now();
   outcome_.took = since_start();
   if (outcome_.first) outcome_.next = next_after(*outcome_.first);
@@ -573,6 +574,14 @@ void Supervisor::note_logs(std::map<std::string, std::uint64_t> sizes) {
     const auto found = sizes.find(process.name);
     if (found != sizes.end()) process.log_when_decided = found->second;
   }
+}
+
+void Supervisor::explain_end() {
+  const bool is_own = std::holds_alternative<ProcessFailed>(outcome_.cause) ||
+                      std::holds_alternative<NeverReady>(outcome_.cause);
+  if (!is_own || !outcome_.first) return;
+  const auto known = explanations_.find(static_cast<ProcessIndex>(*outcome_.first));
+  if (known != explanations_.end()) outcome_.explanation = known->second;
 }
 
 void Supervisor::note_slowest() {

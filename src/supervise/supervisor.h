@@ -118,13 +118,14 @@ class Supervisor {
 
   void report_pending();
   void note_ready(ProcessIndex process, Duration at);
-  void note_explanation(ProcessIndex process, const Explanation& explanation);
+  void note_explanation(ProcessIndex process, Explanation explanation);
   [[nodiscard]] const plan::Role& planned_role(ProcessIndex process) const;
   void say_once_all_are_ready(ProcessIndex process, Duration at);
   void say_ready_again(ProcessIndex process, Duration at);
   void conclude(BackendEnd end);
   void note_logs(std::map<std::string, std::uint64_t> sizes);
   void note_unfinished();
+  void explain_end();
   void note_slowest();
   [[nodiscard]] std::optional<std::size_t> next_after(std::size_t first) const;
   [[nodiscard]] Duration since_start() const;
@@ -165,6 +166,7 @@ class Supervisor {
   std::vector<std::set<ProcessIndex>> not_ready_;  ///< by role: processes that have not been ready yet
   std::map<ProcessIndex, Duration>
       lost_at_;  ///< processes that the run continued without, until they serve again
+  std::map<ProcessIndex, Explanation> explanations_;  ///< of failures since the last start of the process
   Outcome outcome_;
 };
 

@@ -23,6 +23,7 @@ void Supervisor::on(Duration at, const process_event::Started& started) {
   report.stopped = false;
   report.status = std::nullopt;
   report.exception = std::nullopt;
+  explanations_.erase(started.process);
   Json fields{{"process", report.name}, {"pid", started.pid}, {"restarts", report.restarts}};
   if (!report.host.empty()) fields["host"] = report.host;
   record("process-started", fields);
@@ -87,25 +88,24 @@ void Supervisor::say_once_all_are_ready(ProcessIndex process, Duration at) {
 }
 
 void Supervisor::on(Duration, const process_event::NotReady& not_ready) {
+  const auto process = not_ready.process;
   if (!outcome_.decided) outcome_.not_ready = not_ready.waited;
-  if (rules_.processes[not_ready.process].ready == ProcessRules::Ready::exited)
-    say(fmt::format("stopping {} ({})", name_of(not_ready.process), not_ready.waited));
-  handle(event::ReadyTimeout{not_ready.process});
-  note_explanation(not_ready.process, supervise::explain(planned_role(not_ready.process),
-                                                         name_of(not_ready.process), not_ready.seen));
+  if (rules_.processes[process].ready == ProcessRules::Ready::exited)
+    say(fmt::format("stopping {} ({})", name_of(process), not_ready.waited));
+  note_explanation(process, explain(planned_role(process), name_of(process), not_ready.seen));
+  handle(event::ReadyTimeout{process});
 }
 
 const plan::Role& Supervisor::planned_role(ProcessIndex process) const {
   return options_.plan.role_of(options_.plan.processes[rules_.processes[process].process]);
 }
 
-/// If the run goes on, it is reported at once; else with the end.
-void Supervisor::note_explanation(ProcessIndex process, const Explanation& explanation) {
-  if (!outcome_.decided) return say(fmt::format("{}; {}", explanation.why, explanation.fix));
-  const bool is_first = outcome_.first == process;
-  const bool is_cause = std::holds_alternative<ProcessFailed>(outcome_.cause) ||
-                        std::holds_alternative<NeverReady>(outcome_.cause);
-  if (is_first && is_cause && !outcome_.explanation) outcome_.explanation = explanation;
+/// It is reported with the end of the run, or at once if the run goes on.
+void Supervisor::note_explanation(ProcessIndex process, Explanation explanation) {
+  later({}, [this, text = fmt::format("{}; {}", explanation.why, explanation.fix)] {
+    if (!outcome_.decided) say(text);
+  });
+  explanations_.insert_or_assign(process, std::move(explanation));
 }
 
 void Supervisor::on(Duration, const process_event::Unresponsive& silent) {
@@ -169,8 +169,7 @@ void Supervisor::on(Duration, const process_event::CleanedUp& cleaned) {
     report.left_behind.insert(report.left_behind.end(), cleaned.killed.begin(), cleaned.killed.end());
   }
   if (cleaned.port)
-    note_explanation(cleaned.process,
-                     supervise::explain(planned_role(cleaned.process), report.name, *cleaned.port));
+    note_explanation(cleaned.process, explain(planned_role(cleaned.process), report.name, *cleaned.port));
   handle(event::CleanedUp{cleaned.process});
 }
 

@@ -413,6 +413,9 @@ TEST_F(Supervised, OneThatIsNotReadyInTime) {
   EXPECT_EQ(said(),
             Lines{"engine.0 was not ready in time (127.0.0.1:80: Connection refused); stopping the others"});
   EXPECT_FALSE(outcome.processes[2].ready);
+  ASSERT_TRUE(outcome.explanation);
+  EXPECT_EQ(outcome.explanation->category, "not-ready");
+  EXPECT_TRUE(advice(outcome).starts_with("its check: ")) << advice(outcome);
 }
 
 TEST_F(Supervised, ARestartIsRecordedAndItsProcessIsANewOne) {
