@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "lint/shell_options.h"
 #include "shell/words.h"
 
 namespace nlaunch::lint {
@@ -168,32 +169,64 @@ class Gaps {
     return std::string_view::npos;
   }
 
+  /// bash's own message about the command that made the script exit, and its line; empty if it printed none.
+  std::string_view last_message(SourceSpan& span) const {
+    const auto& main = sources_.main();
+    const auto before = sources_.path() + ": line ";
+    std::string_view said = recording_.output;
+    said = text::trim(said);
+    said = said.substr(said.rfind('\n') + 1);
+    if (!said.starts_with(before)) return {};
+    said.remove_prefix(before.size());
+    const auto colon = std::min(said.find(": "), said.size());
+    if (const auto line = text::whole_number<std::uint32_t>(said.substr(0, colon))) span = main.whole(*line);
+    said.remove_prefix(std::min(colon + 2, said.size()));
+    return said;
+  }
+
+  /// The command at which set -e ended the script; nullptr if it was not set, or if the script exited itself.
+  const ScriptCommand* failed_command() const {
+    const auto& script = *input_.script;
+    bool errexit = shebang_sets(script, kErrexit);
+    const ScriptCommand* last = nullptr;
+    for (const auto& command : script.commands) {
+      if (command.shell == script.shell()) errexit = sets_option(command, kErrexit).value_or(errexit);
+      if (command.span.file == script.file) last = &command;
+    }
+    // After set +x nothing is traced, and an EXIT trap runs in line 1.
+    const bool sure = last != nullptr && last->words[0] != "exit" && !sets_option(*last, kXtrace) &&
+                      last->span.line >= recording_.last_line;
+    return errexit && sure ? last : nullptr;
+  }
+
   void add_unread() {
     if (recording_.whole()) return;
     const auto& main = sources_.main();
     const auto& ran = input_.script->commands;
     Unread one{.span = recording_.last_line > 0 || ran.empty() ? main.whole(recording_.last_line)
                                                                : ran.back().span};
-    one.why = "the rest was not examined";
     if (!recording_.stopped.empty()) {
       one.message = fmt::format("bash was stopped here: it reached its {} limit", recording_.stopped);
+    } else if (const auto said = last_message(one.span); !said.empty()) {
+      one.message =
+          fmt::format("the script exits here with code {}, without what the cluster would provide: {}",
+                      recording_.exit_code, text::printable(said));
+      one.instead = "pass its arguments after --, its variables as --env NAME=VALUE";
+    } else if (const auto* failed = failed_command()) {
+      one.span = failed->span;
+      one.message = fmt::format("set -e exits the script here: this line fails with code {} on this machine",
+                                recording_.exit_code);
+      one.instead =
+          "pass what it needs with --env NAME=VALUE; or add || true, if the job can go on without it";
     } else {
-      auto lines = text::split(recording_.output, '\n');
-      while (!lines.empty() && text::trim(lines.back()).empty()) lines.pop_back();
-      auto said = lines.empty() ? std::string_view() : text::trim(lines.back());
-      // bash's own message names the line at which it failed.
-      if (const auto before = sources_.path() + ": line "; said.starts_with(before)) {
-        said.remove_prefix(before.size());
-        const auto colon = std::min(said.find(": "), said.size());
-        if (const auto line = text::whole_number<std::uint32_t>(said.substr(0, colon)))
-          one.span = main.whole(*line);
-        said.remove_prefix(std::min(colon + 2, said.size()));
-      }
+      const auto printed = text::trim(recording_.output);
+      const auto last = printed.substr(printed.rfind('\n') + 1);
       one.message =
           fmt::format("the script exits here with code {}, without what the cluster would provide{}{}",
-                      recording_.exit_code, said.empty() ? "" : ": ", text::printable(said));
+                      recording_.exit_code, last.empty() ? "" : ": ", text::printable(last));
       one.instead = "pass its arguments after --, its variables as --env NAME=VALUE";
     }
+    one.why = fmt::format("lint saw the script only up to line {}", one.span.line);
     input_.script->unread.push_back(std::move(one));
   }
 

@@ -162,6 +162,50 @@ SourceSpan SourceLines::whole(std::uint32_t number) const {
           static_cast<std::uint32_t>(text::characters(trimmed).size())};
 }
 
+std::vector<std::uint32_t> lines_of_commands(const SourceLines& lines) {
+  std::vector<std::uint32_t> numbers;
+  for (std::uint32_t number = 1; number <= lines.count(); ++number) {
+    const auto trimmed = text::trim(lines.line(number));
+    if (trimmed.empty() || trimmed.starts_with('#')) continue;
+    numbers.push_back(number);
+    std::string heredoc;  // the word that ends it
+    for (const auto last = lines.end_of_command(number);; ++number) {
+      if (auto word = heredoc_of(lines.line(number)); !word.empty()) heredoc = std::move(word);
+      if (number >= last) break;
+    }
+    while (!heredoc.empty() && number < lines.count() && text::trim(lines.line(++number)) != heredoc) {
+    }
+  }
+  return numbers;
+}
+
+std::vector<Expansion> expansions_in(std::string_view text) {
+  std::vector<Expansion> found;
+  bool single = false;
+  bool twice = false;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (c == '\\' && !single) {
+      ++at;
+    } else if (c == '\'' && !twice) {
+      single = !single;
+    } else if (c == '"' && !single) {
+      twice = !twice;
+    } else if (c == '$' && !single) {
+      const bool braces = text.substr(at + 1).starts_with('{');
+      const auto begin = at + (braces ? 2 : 1);
+      auto end = begin;
+      while (end < text.size() && is_part_of_name(text[end])) ++end;
+      const auto name = text.substr(begin, end - begin);
+      if (!is_variable_name(name)) continue;
+      const auto close = braces ? std::min(text.find('}', end), text.size()) : end;
+      found.push_back({std::string(name), std::string(text.substr(end, close - end))});
+      at = end - 1;
+    }
+  }
+  return found;
+}
+
 std::vector<std::string> directive_words(std::string_view text) {
   std::vector<std::string> words;
   bool within = false;

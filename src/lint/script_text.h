@@ -43,6 +43,17 @@ class SourceLines {
   std::vector<std::string_view> lines_;
 };
 
+/// The lines on which commands start, in order: without comments, here-documents and continued lines.
+std::vector<std::uint32_t> lines_of_commands(const SourceLines& lines);
+
+/// $NAME or ${NAME...}: one that a shell expands.
+struct Expansion {
+  std::string name;
+  std::string rest;  ///< what follows the name in the braces: ":-1"; empty for $NAME
+};
+/// Those outside single quotes and not after a backslash, in order.
+std::vector<Expansion> expansions_in(std::string_view text);
+
 /// The words of a line after #SBATCH, as sbatch reads them: quotes group, # starts a comment.
 std::vector<std::string> directive_words(std::string_view text);
 /// "--nodes" for "-N"; the option itself if it has no other name.

@@ -36,16 +36,6 @@ std::string plain_name(std::string_view option) {
   return name;
 }
 
-/// Names that always mean a secret; --eos-token and --label-key do not.
-bool takes_secret(std::string_view option) {
-  constexpr std::array<std::string_view, 12> kEnds{"API_KEY",      "ACCESS_KEY", "SECRET_KEY", "AUTH_KEY",
-                                                   "PASSWORD",     "SECRET",     "API_TOKEN",  "AUTH_TOKEN",
-                                                   "ACCESS_TOKEN", "HUB_TOKEN",  "HF_TOKEN",   "BOT_TOKEN"};
-  const auto name = plain_name(option);
-  return name == "TOKEN" ||
-         std::ranges::any_of(kEnds, [&](std::string_view end) { return name.ends_with(end); });
-}
-
 /// "MY_API_KEY": a name instead of a value.
 bool is_upper_words(std::string_view value) {
   return value.find('_') != std::string_view::npos &&
@@ -73,6 +63,19 @@ std::string_view login_key(const std::vector<std::string>& words, std::size_t at
 }
 
 }  // namespace
+
+bool names_secret(std::string_view name) {
+  constexpr std::array<std::string_view, 20> kEnds{
+      "API_KEY",   "ACCESS_KEY", "SECRET_KEY",        "AUTH_KEY",     "PASSWORD",
+      "SECRET",    "API_TOKEN",  "AUTH_TOKEN",        "ACCESS_TOKEN", "HUB_TOKEN",
+      "HF_TOKEN",  "BOT_TOKEN",  "GITHUB_TOKEN",      "GITLAB_TOKEN", "WANDB_TOKEN",
+      "WANDB_KEY", "OPENAI_KEY", "HUGGINGFACE_TOKEN", "GH_TOKEN",     "HF_KEY"};
+  const auto plain = plain_name(name);
+  // Beaker's --env-secret and --dataset-secret take the name of a secret.
+  if (plain.ends_with("ENV_SECRET") || plain.ends_with("DATASET_SECRET")) return false;
+  return plain == "TOKEN" ||
+         std::ranges::any_of(kEnds, [&](std::string_view end) { return plain.ends_with(end); });
+}
 
 std::string_view password_in(std::string_view text) {
   for (auto at = text.find("://"); at != std::string_view::npos; at = text.find("://", at + 3)) {
@@ -144,9 +147,9 @@ std::vector<ExposedSecret> exposed_secrets(const std::vector<std::string>& words
     const auto name = std::string_view(text).substr(0, equals);
     const auto value =
         equals == std::string::npos ? std::string_view() : std::string_view(text).substr(equals + 1);
-    if (i > 0 && words[i - 1].starts_with('-') && takes_secret(words[i - 1]) && is_secret_value(text)) {
+    if (i > 0 && words[i - 1].starts_with('-') && names_secret(words[i - 1]) && is_secret_value(text)) {
       add("the value of " + words[i - 1], text);
-    } else if (i > 0 && equals != std::string::npos && takes_secret(name) && is_secret_value(value)) {
+    } else if (i > 0 && equals != std::string::npos && names_secret(name) && is_secret_value(value)) {
       add(fmt::format("the value of {}", name), value);
     } else if (const auto key = login_key(words, i); !key.empty()) {
       add("the key of wandb login", key);

@@ -17,6 +17,10 @@ bool is_to_be_filled_in(std::string_view value);
 /// False for a path, a number or a boolean, whatever the variable is called.
 bool may_be_secret(std::string_view value);
 
+/// True for the name of an option or variable that always means a secret: HF_TOKEN, --api-key. --eos-token,
+/// CACHE_KEY and SECRET_FILE do not.
+bool names_secret(std::string_view name);
+
 /// A secret in a line, or in the arguments of a command.
 struct ExposedSecret {
   std::string what;   ///< "the value of --token"

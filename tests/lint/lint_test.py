@@ -244,7 +244,9 @@ class Rules(Lint):
                 self.assertNotIn("0123456789abcdef", result.stdout)
                 self.assertNotIn(key[3:], result.stdout)
                 self.assertEqual(self.rules(line + "\n"), [("secret", "warning", 1)])
-        for line in ("huggingface-cli login --token $HF_TOKEN", 'hf auth login --token "$(< ~/.hf)"', "pip install hf_transfer sk-learn-intelex",
+        for line in ("huggingface-cli login --token $HF_TOKEN", 'wandb login "$WANDB_API_KEY"'):
+            self.assertEqual(self.rules(line + "\n"), [("secret", "note", 1)], line)
+        for line in ('hf auth login --token "$(< ~/.hf)"', "pip install hf_transfer sk-learn-intelex",
                      "vllm serve m --api-key EMPTY", "hf auth login --token --add-to-git-credential", "python x.py --eos-token end_of_text --tokenizer meta/llama3", "wandb login --relogin",
                      "apptainer pull docker://ubuntu:22.04@sha256:0123456789abcdef", "git clone https://me:$PAT@github.com/a/b"):
             self.assertEqual(self.rules(line + "\n"), [], line)

@@ -1,13 +1,16 @@
 #include <fmt/format.h>
+#include <re2/re2.h>
 
 #include <algorithm>
 #include <array>
+#include <string>
 
 #include "base/registry.h"
 #include "base/text.h"
 #include "lint/programs.h"
 #include "lint/rule.h"
 #include "lint/script_input.h"
+#include "lint/script_text.h"
 #include "shell/allocation.h"
 
 /// What a job requests, and how it uses it.
@@ -196,6 +199,129 @@ const Registered<Rule> threads_rule{{
     .explain = "OMP_NUM_THREADS applies to each process, and a launcher starts one process per GPU.",
     .source = "OpenMP, OMP_NUM_THREADS; torch/distributed/run.py",
     .check = check_threads,
+}};
+
+/// The name of a log without its directory, in lower case: "err-%j.txt".
+std::string log_name(const LintInput& input, std::string_view option) {
+  const auto* found = find_option(input.batch, option);
+  const auto path = found == nullptr ? std::string() : value_of(*found, option);
+  return text::lower(path.substr(path.rfind('/') + 1));
+}
+
+void check_logs_swapped(const LintInput& input, Report& report) {
+  const auto has = [](const std::string& name, std::string_view word) {
+    return name.find(word) != std::string::npos;
+  };
+  const auto output = log_name(input, "--output");
+  const auto error = log_name(input, "--error");
+  if (!has(output, "err") || has(output, "out") || !has(error, "out") || has(error, "err")) return;
+  report.warning(find_option(input.batch, "--output")->span,
+                 {fmt::format("the output goes to {}, and the errors go to {}", text::printable(output),
+                              text::printable(error)),
+                  "the two names are swapped", "swap the values of --output and --error", ""});
+}
+
+const Registered<Rule> logs_swapped_rule{{
+    .order = 423,
+    .name = "logs-swapped",
+    .title = "an output file named after errors, and the other way round",
+    .explain = "--output is the file of the standard output, --error that of the standard error.",
+    .source = "sbatch(1), --output, --error",
+    .check = check_logs_swapped,
+}};
+
+void check_job_name(const LintInput& input, Report& report) {
+  const auto* option = find_option(input.batch, "--job-name");
+  if (option == nullptr) return;
+  const auto name = value_of(*option, "--job-name");
+  for (const auto* pattern : {"%A", "%a", "%j", "%J", "%x", "%u", "%N"}) {
+    if (name.find(pattern) == std::string::npos) continue;
+    return report.warning(option->span, {fmt::format("{} in --job-name is not replaced", pattern),
+                                         "only file names have patterns: all jobs have exactly this name",
+                                         "leave it out: squeue and sacct show the id next to the name", ""});
+  }
+}
+
+const Registered<Rule> job_name_rule{{
+    .order = 424,
+    .name = "job-name",
+    .title = "a file name pattern in the name of the job",
+    .explain = "Slurm replaces %j, %A and the like in --output, --error and --input only.",
+    .source = "sbatch(1), filename pattern",
+    .check = check_job_name,
+}};
+
+/// A variable that Slurm sets only if an option is given.
+struct OptionalVariable {
+  std::string_view name;
+  std::string_view option;
+};
+constexpr std::array<OptionalVariable, 6> kOptionalVariables{{{"SLURM_CPUS_PER_TASK", "--cpus-per-task"},
+                                                              {"SLURM_CPUS_PER_GPU", "--cpus-per-gpu"},
+                                                              {"SLURM_NTASKS_PER_NODE", "--ntasks-per-node"},
+                                                              {"SLURM_GPUS", "--gpus"},
+                                                              {"SLURM_GPUS_PER_NODE", "--gpus-per-node"},
+                                                              {"SLURM_GPUS_PER_TASK", "--gpus-per-task"}}};
+
+/// True if the script sets the variable, tests it, or has a default for it.
+bool is_handled(const SourceLines& lines, std::string_view name) {
+  const RE2 handles(fmt::format(
+      R"re((\b{0}=|\$\{{{0}:?[-=?+]|-[nzv]\s+"?\$?\{{?{0}\b|\bexport\s+{0}\b|\bunset\s+{0}\b))re", name));
+  return std::ranges::any_of(lines_of_commands(lines), [&](std::uint32_t number) {
+    return RE2::PartialMatch(lines.command(number), handles);
+  });
+}
+
+/// Where the script uses a variable for more than printing it; 0: nowhere.
+std::uint32_t line_of_use(const SourceLines& lines, std::string_view name) {
+  static const RE2 kPrints(R"re(^\s*(echo|printf)\s)re");
+  const RE2 counts(fmt::format(R"re(\(\([^)]*\b{}\b)re", name));
+  for (const auto number : lines_of_commands(lines)) {
+    const auto command = lines.command(number);
+    if (RE2::PartialMatch(command, kPrints)) continue;
+    if (RE2::PartialMatch(command, counts)) return number;
+    for (const auto& one : expansions_in(command))
+      if (one.name == name && one.rest.empty()) return number;
+  }
+  return 0;
+}
+
+void check_slurm_unset(const LintInput& input, Report& report) {
+  if (!input.script || !input.components.empty() ||
+      !has_option(input.batch, {"--nodes", "--ntasks", "--ntasks-per-node", "--tasks-per-node", "--gres",
+                                "--gpus", "--gpus-per-node", "--gpus-per-task"}))
+    return;
+  const SourceLines lines(input.script->file);
+  const bool gpus = has_option(input.batch, {"--gres", "--gpus", "--gpus-per-node", "--gpus-per-task"});
+  for (const auto& one : kOptionalVariables) {
+    const bool given = has_option(input.batch, {one.option}) ||
+                       (one.option == "--ntasks-per-node" && has_option(input.batch, {"--tasks-per-node"}));
+    // What no directive requests may be given on sbatch's command line.
+    const bool of_gpus = one.name.starts_with("SLURM_GPUS");
+    if (given || (of_gpus && !gpus) || is_handled(lines, one.name)) continue;
+    const auto line = line_of_use(lines, one.name);
+    if (line == 0) continue;
+    report.warning(
+        lines.find_text(one.name, line, lines.end_of_command(line)),
+        {fmt::format("{} is empty: the job is not submitted with {}", one.name, one.option),
+         "Slurm sets the variable only if that option is given: an argument with it is empty, and in $(( )) "
+         "it is 0",
+         of_gpus ? "SLURM_GPUS_ON_NODE, which Slurm sets in each case, or #SBATCH " +
+                       std::string(one.option) + "=…"
+                 : "#SBATCH " + std::string(one.option) + "=…",
+         ""});
+  }
+}
+
+const Registered<Rule> slurm_unset_rule{{
+    .order = 412,
+    .name = "slurm-unset",
+    .title = "a variable of Slurm that this job does not have",
+    .explain = "SLURM_CPUS_PER_TASK, SLURM_NTASKS_PER_NODE, SLURM_GPUS and SLURM_GPUS_PER_NODE exist only if "
+               "the job "
+               "is submitted with the option of the same name. --gres=gpu:N sets none of them.",
+    .source = "sbatch(1), OUTPUT ENVIRONMENT VARIABLES",
+    .check = check_slurm_unset,
 }};
 
 }  // namespace

@@ -5,7 +5,9 @@
 #include <initializer_list>
 #include <optional>
 #include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/registry.h"
 #include "base/text.h"
@@ -139,30 +141,70 @@ const Registered<Rule> node_rank_rule{{
     .check = check_node_rank,
 }};
 
+/// A port that a program listens on, and how the script chooses it.
+struct ListenedPort {
+  std::string port;
+  bool by_option = false;   ///< not from MASTER_PORT
+  bool by_default = false;  ///< the launcher's own, 29500
+  bool serves = false;      ///< not a rendezvous
+};
+
+/// nullopt: it listens on none, or on a free one.
+std::optional<ListenedPort> listened_port(const Program& program) {
+  const auto name = shell::program_name(program.words[0]);
+  const bool head =
+      name == "ray" && shell::has(program.words, "start") && shell::has(program.words, "--head");
+  const bool background = program.background && value_of(program, {"--port"}).has_value();
+  if (is_server(program) || head || background) {
+    const auto port = value_of(program, {"--port"});
+    return port ? std::optional(ListenedPort{.port = *port, .by_option = true, .serves = true})
+                : std::nullopt;
+  }
+  const auto launcher = launcher_of(program);
+  if (launcher && launcher->port && !launcher->port->empty())
+    return ListenedPort{.port = *launcher->port, .by_option = true};
+  const bool several = launcher && (launcher->name == "torchrun" || launcher->processes.value_or(1) > 1);
+  if (several && !launcher->address && launcher->nodes.value_or(1) == 1 &&
+      !shell::has(program.words, "--standalone") &&
+      (launcher->name != "accelerate" || variable(program, "MASTER_PORT").empty()))
+    return ListenedPort{.port = "29500", .by_option = true, .by_default = true};
+  return ListenedPort{.port = variable(program, "MASTER_PORT")};
+}
+
+void tell_fixed_port(const LintInput& input, const Program& program, const ListenedPort& listened, bool array,
+                     Report& report) {
+  const auto launcher = launcher_of(program);
+  const auto what = listened.by_default
+                        ? fmt::format("{} uses port {}, its default", launcher->name, listened.port)
+                        : fmt::format("port {} is fixed", listened.port);
+  report.note(
+      listened.by_option ? program.span : place_of(input, program, "MASTER_PORT"),
+      {fmt::format("{}, but {}", what,
+                   array ? "tasks of the array can run on one node" : "the job uses only part of a node"),
+       array ? "the second one on a node fails with \"address already in use\", or meets the first one's "
+               "processes"
+             : "another job on this node that runs the same script already uses it",
+       listened.serves ? "--port $((20000 + SLURM_JOB_ID % 10000))"
+                       : "MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000)), or torchrun --standalone",
+       ""});
+}
+
 void check_fixed_port(const LintInput& input, Report& report) {
-  constexpr std::uint32_t kFew = 4;  // part of a node whose rest others may use
-  const bool shares = input.gpus && *input.gpus < kFew && input.nodes.value_or(1) == 1;
+  constexpr std::uint32_t kFew = 4;        // part of a node whose rest others may use
+  constexpr std::uint32_t kWholeNode = 8;  // tasks of an array that do not fill one may run on it together
+  const bool array = has_option(input.batch, {"--array"});
+  const bool shares = input.gpus && input.nodes.value_or(1) == 1 && *input.gpus < (array ? kWholeNode : kFew);
   const bool alone = std::ranges::any_of(
       input.batch, [](const StepOption& option) { return option.text.starts_with("--exclusive"); });
   if (!input.script || input.batch.empty() || !shares || alone) return;
   for (const auto& program : input.script->programs) {
-    if (!program.works) continue;
-    const auto port = is_server(program) ? value_of(program, {"--port"}).value_or("") : port_of(program);
-    const auto number = text::whole_number<std::uint16_t>(port);
+    const auto listened = program.works ? listened_port(program) : std::nullopt;
+    const auto number = listened ? text::whole_number<std::uint16_t>(listened->port) : std::nullopt;
     if (!number || *number == 0 || *number == shell::Allocation::kPort) continue;
-    const bool written = std::ranges::any_of(
-        input.files, [&](const auto& file) { return file->text.find(port) != std::string::npos; });
-    if (!written) continue;
-    const auto launcher = launcher_of(program);
-    const bool by_option = is_server(program) || (launcher && launcher->port && !launcher->port->empty());
-    report.note(
-        by_option ? program.span : place_of(input, program, "MASTER_PORT"),
-        {fmt::format("port {} is fixed, but the job uses only part of a node", port),
-         "another job on this node that runs the same script already uses it",
-         is_server(program) ? "--port $((20000 + SLURM_JOB_ID % 10000))"
-                            : "MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000)), or torchrun --standalone",
-         ""});
-    return;
+    const bool written = listened->by_default || std::ranges::any_of(input.files, [&](const auto& file) {
+                           return file->text.find(listened->port) != std::string::npos;
+                         });
+    if (written) return tell_fixed_port(input, program, *listened, array, report);
   }
 }
 
@@ -170,8 +212,10 @@ const Registered<Rule> fixed_port_rule{{
     .order = 442,
     .name = "fixed-port",
     .title = "a fixed port on a shared node",
-    .explain = "Two jobs on one node cannot use the same port. A port derived from the job id is different "
-               "for each job.",
+    .explain = "Two jobs on one node cannot use the same port, nor can two tasks of an array. A port derived "
+               "from the "
+               "job id is different for each of them. torchrun, accelerate and deepspeed use 29500 if they "
+               "are told no port.",
     .source = "bind(2), EADDRINUSE",
     .check = check_fixed_port,
 }};
@@ -187,11 +231,40 @@ bool has_own_engine(const Program& program) {
   });
 }
 
+/// Launchers of one line that run in steps of one node each, as in a loop over nodes: the first of each node.
+std::vector<const Program*> on_nodes_of_line(const Script& script, const Program& first) {
+  std::vector<const Program*> programs;
+  for (const auto& one : script.programs) {
+    const bool same = one.works && one.step && one.nodes_of_step == 1 && one.span.line == first.span.line &&
+                      one.span.file == first.span.file && launcher_of(one);
+    const bool known =
+        std::ranges::any_of(programs, [&](const Program* other) { return other->node == one.node; });
+    if (same && !known) programs.push_back(&one);
+  }
+  return programs;
+}
+
+/// A loop starts one launcher on each node, in a step of its own.
+void check_launchers_of_loop(const LintInput& input, const Program& program, const Launcher& launcher,
+                             Report& report) {
+  const auto programs = on_nodes_of_line(*input.script, program);
+  if (programs.size() < 2 || !launcher.nodes || launcher.reaches) return;
+  const bool all = programs.size() == input.nodes.value_or(1);
+  if (*launcher.nodes != programs.size() && (all || *launcher.nodes < programs.size()))
+    report.error(program.span,
+                 {fmt::format("{} expects {}, but is started on {}", launcher.name,
+                              text::count(*launcher.nodes, "node"), programs.size()),
+                  *launcher.nodes > programs.size() ? "it waits for nodes that never come"
+                                                    : "the extra nodes are rejected or wait forever",
+                  "use $SLURM_JOB_NUM_NODES", ""});
+}
+
 void check_launcher_size(const LintInput& input, Report& report) {
   if (!input.script) return;
   each_line(*input.script, [&](const Program& program, const std::vector<const Program*>&) {
     const auto launcher = launcher_of(program);
     if (!launcher) return;
+    check_launchers_of_loop(input, program, *launcher, report);
     const bool in_step = program.nodes_of_step > 1;
     if (in_step && launcher->nodes && *launcher->nodes != program.nodes_of_step && !launcher->reaches)
       return report.error(
@@ -203,7 +276,8 @@ void check_launcher_size(const LintInput& input, Report& report) {
            "--nnodes=$SLURM_JOB_NUM_NODES", ""});
     const auto gpus = gpus_of(input, program);
     if (gpus == 0 || !launcher->processes || program.local_tasks > 1) return;
-    const auto nodes = std::max(program.nodes_of_step, launcher->nodes.value_or(1));
+    const auto of_loop = static_cast<std::uint32_t>(on_nodes_of_line(*input.script, program).size());
+    const auto nodes = std::max({program.nodes_of_step, launcher->nodes.value_or(1), of_loop});
     const bool of_all = launcher->counts_all;
     const auto there = of_all ? gpus * nodes : gpus;
     const auto wants = *launcher->processes;
@@ -282,6 +356,11 @@ void check_idle_nodes(const LintInput& input, Report& report) {
     if (program.nodes_of_step > 1) return;
   }
   if (first == nullptr || used.size() >= nodes) return;
+  // Slurm chooses the nodes of steps that name none.
+  std::set<std::size_t> steps;
+  for (const auto& program : input.script->programs)
+    if (program.works && program.background && program.step) steps.insert(*program.step);
+  if (steps.size() >= nodes) return;
   const auto launcher = launcher_of(*first);
   if (launcher && launcher->nodes.value_or(1) > 1 && used.size() == 1)
     return report.error(first->span,
@@ -342,6 +421,86 @@ const Registered<Rule> one_gpu_each_rule{{
     .source =
         "sbatch(1), --gpus-per-task, --gpu-bind; docs.nersc.gov, Process and Thread Affinity, GPU affinity",
     .check = check_one_gpu_each,
+}};
+
+void check_world_size(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  each_line(*input.script, [&](const Program& program, const std::vector<const Program*>& tasks) {
+    const auto size = text::whole_number<std::uint32_t>(variable(program, "WORLD_SIZE"));
+    const auto count = text::whole_number<std::uint32_t>(variable(program, "SLURM_STEP_NUM_TASKS"));
+    if (!program.step || !size || !count || *count < 2 || *size == *count || launcher_of(program)) return;
+    // Only a program whose tasks have a rank of their own reads it.
+    std::set<std::string> ranks;
+    for (const auto* task : tasks) ranks.insert(variable(*task, "RANK"));
+    if (ranks.size() < 2 || variable(program, "MASTER_ADDR").empty()) return;
+    report.error(
+        place_of(input, program, "WORLD_SIZE"),
+        {fmt::format("WORLD_SIZE is {}, but the step has {}", *size, text::count(*count, "task")),
+         *size > *count ? "all wait for ranks that never come"
+                        : "the tasks with higher ranks are rejected, and the others run without them",
+         "export WORLD_SIZE=$SLURM_NTASKS", ""});
+  });
+}
+
+const Registered<Rule> world_size_rule{{
+    .order = 460,
+    .name = "world-size",
+    .title = "a WORLD_SIZE that is not the number of tasks",
+    .explain = "Without a launcher, the tasks of a step are the ranks: WORLD_SIZE must be their number. Only "
+               "reported "
+               "if each task gets its own RANK.",
+    .source = "torch.distributed, Environment variable initialization",
+    .check = check_world_size,
+}};
+
+void check_not_in_background(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  each_line(*input.script, [&](const Program& program, const std::vector<const Program*>&) {
+    const auto launcher = launcher_of(program);
+    if (!launcher || launcher->nodes.value_or(1) < 2 || launcher->reaches || program.background) return;
+    if (on_nodes_of_line(*input.script, program).size() < 2) return;
+    report.error(
+        program.span,
+        {fmt::format("{} waits here for the other nodes, which are started only after it has exited",
+                     launcher->name),
+         "without & the loop stays in its first turn: the first node waits until its rendezvous times out",
+         "srun … &, and `wait` after the loop", ""});
+  });
+}
+
+const Registered<Rule> not_in_background_rule{{
+    .order = 461,
+    .name = "not-in-background",
+    .title = "a loop over nodes that waits for the first one",
+    .explain = "A launcher with several nodes returns when all of them are done. A loop that starts one per "
+               "node must "
+               "start them in the background.",
+    .source = "bash(1), Lists; torch/distributed/run.py",
+    .check = check_not_in_background,
+}};
+
+void check_rendezvous_option(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  each_line(*input.script, [&](const Program& program, const std::vector<const Program*>&) {
+    const auto conf = value_of(program, {"--rdzv_conf", "--rdzv-conf"});
+    const bool backend = value_of(program, {"--rdzv_backend", "--rdzv-backend"}).has_value();
+    const auto launcher = launcher_of(program);
+    if (!launcher || !conf || conf->find("rdzv_backend=") == std::string::npos || backend) return;
+    report.warning(
+        program.span,
+        {"--rdzv_conf does not choose the rendezvous backend",
+         fmt::format("rdzv_backend is not one of its settings: {} uses its default, static", launcher->name),
+         "--rdzv_backend c10d", ""});
+  });
+}
+
+const Registered<Rule> rendezvous_option_rule{{
+    .order = 462,
+    .name = "rendezvous-option",
+    .title = "a rendezvous backend in the wrong option",
+    .explain = "--rdzv_conf has the settings of a backend (timeouts). --rdzv_backend chooses it.",
+    .source = "torch/distributed/run.py; accelerate/commands/launch.py",
+    .check = check_rendezvous_option,
 }};
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <re2/re2.h>
 
 #include <algorithm>
 #include <array>
@@ -12,6 +13,7 @@
 #include "base/text.h"
 #include "lint/catalogue.h"
 #include "lint/rule.h"
+#include "lint/script_text.h"
 
 namespace nlaunch::lint {
 namespace {
@@ -389,6 +391,147 @@ const Registered<Rule> set_to_itself_rule{{
         "which many programs treat as a value.",
     .source = "bash(1), ENVIRONMENT",
     .check = check_set_to_itself,
+}};
+
+/// True for variables that bash itself reads.
+bool is_read_by_bash(std::string_view name) {
+  constexpr std::array<std::string_view, 24> kNames{"IFS",        "PATH",
+                                                    "PS1",        "PS4",
+                                                    "TIMEFORMAT", "SECONDS",
+                                                    "RANDOM",     "OPTIND",
+                                                    "HOME",       "CDPATH",
+                                                    "LANG",       "LANGUAGE",
+                                                    "TMOUT",      "REPLY",
+                                                    "COLUMNS",    "LINES",
+                                                    "BASH_ENV",   "TZ",
+                                                    "HISTFILE",   "GLOBIGNORE",
+                                                    "OPTERR",     "PROMPT_COMMAND",
+                                                    "SHELLOPTS",  "POSIXLY_CORRECT"};
+  return name.starts_with('_') || name.starts_with("LC_") || std::ranges::find(kNames, name) != kNames.end();
+}
+
+/// True if something may read variables by names that the text does not show: eval, or a sourced file that is
+/// not here.
+bool may_read_any(const LintInput& input) {
+  constexpr std::array<std::string_view, 11> kSigns{"eval ",      "${!",      "envsubst",  "declare -p",
+                                                    "declare -n", "local -n", "allexport", "set -a",
+                                                    "compgen",    "export $", "typeset -p"};
+  for (const auto& file : input.files)
+    for (const auto sign : kSigns)
+      if (file->text.find(sign) != std::string::npos) return true;
+  return std::ranges::any_of(input.script->commands, [&](const ScriptCommand& command) {
+    const auto& words = command.words;
+    if ((words[0] != "source" && words[0] != ".") || words.size() < 2) return false;
+    const auto name = words[1].substr(words[1].rfind('/') + 1);
+    // These set up an environment and read nothing of the script's own.
+    const bool known = name.ends_with("activate") || name.ends_with("rc") || name.ends_with("profile") ||
+                       name == "conda.sh" || name == "mamba.sh" || name == "bash" || name == "modules.sh";
+    return !known && std::ranges::none_of(input.files, [&](const auto& file) {
+      return !file->text.empty() && (file->name == name || file->name.ends_with("/" + name));
+    });
+  });
+}
+
+/// True if a line contains a name in a way that may read it.
+bool line_reads(std::string_view line, std::string_view name) {
+  constexpr std::array<std::string_view, 10> kByName{"((",      "$[",      "let ",  "export", "readonly",
+                                                     "declare", "typeset", "unset", "read ",  " -v "};
+  const bool by_name = std::ranges::any_of(name, [](char c) { return c >= 'A' && c <= 'Z'; }) ||
+                       std::ranges::any_of(kByName, [&](std::string_view word) {
+                         return line.find(word) != std::string_view::npos;
+                       });
+  const auto is_of_name = [](char c) {
+    return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+  };
+  for (auto at = line.find(name); at != std::string_view::npos; at = line.find(name, at + 1)) {
+    const auto end = at + name.size();
+    const auto behind = line.substr(std::min(end, line.size()));
+    if ((at > 0 && is_of_name(line[at - 1])) || (!behind.empty() && is_of_name(behind[0]))) continue;
+    const bool expanded = at > 0 && (line[at - 1] == '$' || line[at - 1] == '{' || line[at - 1] == '#');
+    const bool assigns = behind.starts_with('=') || behind.starts_with("+=");
+    if (expanded || (by_name && !assigns)) return true;
+  }
+  return false;
+}
+
+/// True for `NAME=value` or `NAME+=value` and nothing else, as opposed to `NAME=value program`.
+bool assigns_alone(std::string_view text) {
+  static const RE2 kAlone(
+      R"re(\s*[A-Za-z_]\w*\+?=("[^"]*"|'[^']*'|\$\([^()]*\)|[^\s"'`$();&|]|\$\w+|\$\{[^{}]*\})*\s*;?\s*(\s#.*)?)re");
+  return RE2::FullMatch(text, kAlone);
+}
+
+/// True if the script reads a variable, other than to extend its own value.
+bool is_read(const LintInput& input, std::string_view name) {
+  return std::ranges::any_of(input.files, [&](const auto& file) {
+    return std::ranges::any_of(text::split(file->text, '\n'), [&](const std::string& line) {
+      const auto text = text::trim(line);
+      const bool own = text.starts_with(name) && assigns_alone(text) &&
+                       std::string_view("+=").find(text[name.size()]) != std::string_view::npos;
+      return !text.starts_with('#') && !own && line_reads(text, name);
+    });
+  });
+}
+
+/// Paths are often kept in a script for another day.
+bool names_path(std::string_view name) {
+  const auto lower = text::lower(name);
+  return std::ranges::any_of(std::array{"path", "file", "dir", "data", "home", "root"},
+                             [&](std::string_view end) { return lower.ends_with(end); });
+}
+
+/// The name that a command of its own sets: `PORT=6382`, not `PORT=6382 python a.py`; empty for any other
+/// command.
+std::string name_set_alone(const ScriptCommand& command, const SourceLines& lines) {
+  const auto equals = command.words[0].find('=');
+  if (equals == std::string::npos || command.words.size() > 1) return {};
+  const auto name = command.words[0].substr(0, equals);
+  const auto text = lines.command(command.span.line);
+  const bool alone = text::trim(text).starts_with(name + "=") && assigns_alone(text);
+  return alone && is_variable_name(name) ? name : std::string();
+}
+
+void check_unused(const LintInput& input, Report& report) {
+  if (!input.script || may_read_any(input)) return;
+  const auto& script = *input.script;
+  const bool works =
+      std::ranges::any_of(script.commands, [](const ScriptCommand& command) { return command.works; });
+  if (!works) return;  // it may be meant to be sourced
+  constexpr std::size_t kMost = 3;
+  const SourceLines lines(script.file);
+  std::set<std::string> seen;
+  std::size_t told = 0;
+  for (const auto& command : script.commands) {
+    if (command.shell != script.shell() || command.span.file != script.file || told >= kMost) continue;
+    const auto name = name_set_alone(command, lines);
+    constexpr std::size_t kShortest = 3;
+    if (name.size() < kShortest || names_path(name) || input.began_with.contains(name) ||
+        is_read_by_bash(name) || !find_variables(name).empty() || owner_of_family(name) != nullptr ||
+        !seen.insert(name).second)
+      continue;
+    const auto line = command.span.source_line();
+    const bool keeps_result = line.find("=$!") != std::string::npos || line.find("=$?") != std::string::npos;
+    // A default for a variable of the environment, which is then exported.
+    const bool of_outside = line.find("${" + name) != std::string::npos;
+    if (keeps_result || of_outside || is_read(input, name)) continue;
+    ++told;
+    report.note(
+        place_of(name, command.span),
+        {fmt::format("nothing reads {}", name),
+         "the script does not use it, and programs see only exported variables: the setting has no effect",
+         fmt::format("use it, remove it, or export {} if a program reads it", name), ""});
+  }
+}
+
+const Registered<Rule> unused_rule{{
+    .order = 42,
+    .name = "unused",
+    .title = "a variable of the script that nothing reads",
+    .explain =
+        "A port, a size or a list that is set and then forgotten: programs run with another value, often a "
+        "default. Not reported if a file that is not here is sourced, or if the script uses eval.",
+    .source = "bash(1), ENVIRONMENT; shellcheck SC2034",
+    .check = check_unused,
 }};
 
 }  // namespace

@@ -2,6 +2,11 @@
 #include <re2/re2.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "base/registry.h"
 #include "base/text.h"
@@ -151,36 +156,68 @@ const Registered<Rule> fixed_wait_rule{{
     .check = check_fixed_wait,
 }};
 
+/// A loop of a script's text, from its first line to its `done`.
+struct Loop {
+  std::uint32_t begin = 0;
+  std::uint32_t end = 0;
+  std::string head;  ///< its first line
+  std::string text;  ///< all of it, without comments
+};
+
+/// The loops that start at these lines; longer ones do more than wait.
+std::vector<Loop> short_loops(const SourceLines& lines) {
+  static const RE2 kBegins(R"re(^\s*(for|until|while)\s)re");
+  static const RE2 kEnds(R"re((^|;)\s*done\b)re");
+  constexpr std::uint32_t kLongest = 30;
+  std::vector<Loop> loops;
+  for (std::uint32_t begin = 1; begin <= lines.count(); ++begin) {  // also in the text of bash -c
+    if (!RE2::PartialMatch(lines.line(begin), kBegins)) continue;
+    Loop loop{.begin = begin, .end = begin, .head = std::string(lines.line(begin)), .text = {}};
+    const auto indentation = lines.line(begin).find_first_not_of(" \t");
+    for (; loop.end <= lines.count() && loop.end < begin + kLongest; ++loop.end) {
+      const auto line = lines.line(loop.end);
+      if (!text::trim(line).starts_with('#')) loop.text += std::string(line) + "\n";
+      const bool outer = loop.end == begin || line.find_first_not_of(" \t") == indentation;
+      if (outer && RE2::PartialMatch(line, kEnds)) {
+        loops.push_back(std::move(loop));
+        break;
+      }
+    }
+  }
+  return loops;
+}
+
+/// Asks whether something answers.
+const RE2& asks() {
+  static const RE2 kAsks(
+      R"re(\b(curl|wget|nc|ncat)\s|/dev/tcp/|\bray\s+(status|health-check|start\s+--address))re");
+  return kAsks;
+}
+
 void check_endless_wait(const LintInput& input, Report& report) {
   if (!input.script) return;
   const SourceLines lines(input.script->file);
   static const RE2 kBegins(R"re(^\s*(until\s|while\s+(!|true|:|\[)))re");
-  static const RE2 kAsks(R"re(\b(curl|wget|nc|ncat)\s|/dev/tcp/|\bray\s+(status|health-check))re");
+  static const RE2 kForEver(R"re(^\s*while\s+(true|:))re");
+  static const RE2 kForFile(
+      R"re(^\s*(until\s+(\[\[?|test)\s+-[efs]\s|while\s+(!\s+(\[\[?|test)\s+-[efs]|(\[\[?|test)\s+!\s+-[efs])\s|)re"
+      R"re((until|while\s+!)\s+grep\s+-\S*q))re");
   static const RE2 kEnds(
-      R"re(kill\s+-0|\btimeout\s|\bSECONDS\b|-g[te]\s|-l[te]\s|\(\(|\bexit\b|\breturn\b|--retry|jobs\s)re");
-  for (std::uint32_t number = 1; number <= lines.count(); ++number) {
-    if (!RE2::PartialMatch(lines.line(number), kBegins)) continue;
-    std::string block;
-    auto end = number;
-    constexpr std::uint32_t kLongest = 30;
-    for (; end <= lines.count() && end < number + kLongest; ++end) {
-      block += std::string(lines.line(end)) + "\n";
-      if (text::trim(lines.line(end)).starts_with("done") ||
-          lines.line(end).find("; done") != std::string_view::npos)
-        break;
-    }
-    const auto first = lines.line(number);
-    static const RE2 kForEver(R"re(^\s*while\s+(true|:))re");
-    const bool for_ever = RE2::PartialMatch(first, kForEver);
-    const bool asks = RE2::PartialMatch(for_ever ? std::string_view(block) : first, kAsks);
+      R"re(kill\s+-0|\btimeout\s|\bSECONDS\b|-g[te]\s|-l[te]\s|\(\(|\bexit\b|\breturn\b|--retry|jobs\s|\bps\s)re");
+  for (const auto& loop : short_loops(lines)) {
+    if (!RE2::PartialMatch(loop.head, kBegins) || RE2::PartialMatch(loop.text, kEnds)) continue;
+    const bool for_ever = RE2::PartialMatch(loop.head, kForEver);
+    const bool for_file = RE2::PartialMatch(loop.head, kForFile);
+    const bool asking = RE2::PartialMatch(for_ever ? loop.text : loop.head, asks());
     // An endless loop with an exit is also a wait; one that checks files is something else.
-    const bool is_wait =
-        !for_ever || (block.find("break") != std::string::npos && block.find("-f ") == std::string::npos);
-    if (!asks || !is_wait || RE2::PartialMatch(block, kEnds)) continue;
-    report.note(lines.whole(number), {"this waits forever if the server has died",
-                                      "the job holds its nodes until the time limit, without any message",
-                                      "add a limit, and kill -0 $PID in the loop", ""});
-    return;
+    const bool is_wait = !for_ever || (loop.text.find("break") != std::string::npos &&
+                                       loop.text.find("-f ") == std::string::npos);
+    const bool sleeps = loop.text.find("sleep") != std::string::npos;
+    if (!(asking && is_wait) && !(for_file && sleeps)) continue;
+    report.note(lines.whole(loop.begin), {asking ? "this waits forever if the server has died"
+                                                 : "this waits forever if what writes the file has died",
+                                          "the job holds its nodes until the time limit, without any message",
+                                          "add a limit, and kill -0 $PID in the loop", ""});
   }
 }
 
@@ -188,8 +225,9 @@ const Registered<Rule> endless_wait_rule{{
     .order = 451,
     .name = "endless-wait",
     .title = "a wait for a server that may have died",
-    .explain = "A server that dies at startup never answers. A polling loop needs a check that the server "
-               "is alive, or a limit.",
+    .explain =
+        "A server that dies at startup never answers, and a program that dies never writes the file that "
+        "another one waits for. A polling loop needs a check that the other side is alive, or a limit.",
     .source = "bash(1), until",
     .check = check_endless_wait,
 }};
@@ -213,6 +251,223 @@ const Registered<Rule> open_dashboard_rule{{
     .explain = "The dashboard's port accepts jobs from anyone.",
     .source = "docs.ray.io, Security",
     .check = check_open_dashboard,
+}};
+
+/// The names that a loop sets or counts with, and that may tell afterwards how it ended.
+std::set<std::string> names_of(const Loop& loop) {
+  static const RE2 kNames(
+      R"re(\bfor\s+\(*\s*([A-Za-z_]\w*)|\b([A-Za-z_]\w*)(?:\+=|=|\+\+)|\(\(\s*([A-Za-z_]\w*)|-l[te]\s+"?\$\{?(\w+)|\$\{?(\w+)\}?"?\s+-l[te])re");
+  std::set<std::string> names;
+  std::array<std::string, 5> found;
+  for (re2::StringPiece rest(loop.text);
+       RE2::FindAndConsume(&rest, kNames, &found[0], &found[1], &found[2], &found[3], &found[4]);)
+    for (const auto& name : found)
+      if (!name.empty()) names.insert(name);
+  return names;
+}
+
+/// True if a few lines below a loop tell whether it succeeded.
+bool is_checked_behind(const SourceLines& lines, const Loop& loop) {
+  const auto last = lines.line(loop.end);
+  if (last.find("||") != std::string_view::npos || last.find("&&") != std::string_view::npos) return true;
+  const auto names = names_of(loop);
+  static const RE2 kChecks(R"re(\bexit\b|\breturn\b|kill\s+-0|\$\?|\bif\s+!)re");
+  constexpr std::uint32_t kNear = 15;
+  for (auto at = loop.end + 1; at <= lines.count() && at <= loop.end + kNear; ++at) {
+    const auto line = lines.line(at);
+    if (text::trim(line).starts_with('#')) continue;
+    if (RE2::PartialMatch(line, kChecks) || RE2::PartialMatch(line, asks())) return true;
+    if (std::ranges::any_of(names,
+                            [&](const auto& name) { return static_cast<bool>(lines.find(name, at, at)); }))
+      return true;
+  }
+  return false;
+}
+
+void check_wait_runs_out(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  const auto& script = *input.script;
+  const SourceLines lines(script.file);
+  static const RE2 kLimited(
+      R"re(^\s*(for\s+\w+\s+in\s+(\\?\$\(\s*seq\s|`\s*seq\s|\{\d+\.\.\S+\})|for\s+\(\(|while\s+(\[\[?\s+\S+\s+-l[te]\s|\(\()))re");
+  static const RE2 kEnds(R"re(\bexit\b|\breturn\b|kill\s+-0|\bexec\b)re");
+  for (const auto& loop : short_loops(lines)) {
+    const bool waits = RE2::PartialMatch(loop.head, kLimited) && RE2::PartialMatch(loop.text, asks()) &&
+                       loop.text.find("break") != std::string::npos &&
+                       loop.text.find("sleep") != std::string::npos;
+    const bool used = std::ranges::any_of(script.commands, [&](const ScriptCommand& command) {
+      return command.works && command.span.file == script.file && command.span.line > loop.end;
+    });
+    if (!waits || !used || RE2::PartialMatch(loop.text, kEnds) || is_checked_behind(lines, loop)) continue;
+    report.warning(
+        lines.whole(loop.begin),
+        {"the script goes on if nothing has answered when this loop runs out",
+         "it counts its turns, but nothing below tells whether the last one succeeded: what follows runs "
+         "without the server, and fails later or hangs",
+         "after done: [ $ready = 1 ] || exit 1, with ready=1 before the break", ""});
+  }
+}
+
+const Registered<Rule> wait_runs_out_rule{{
+    .order = 453,
+    .name = "wait-runs-out",
+    .title = "a wait for a server that goes on without it",
+    .explain =
+        "A loop with a fixed number of turns ends either because the server answered (break) or because it "
+        "ran "
+        "out. Its exit code does not tell which. Not reported if the loop exits on failure, or if the lines "
+        "below it check.",
+    .source = "bash(1), Compound Commands",
+    .check = check_wait_runs_out,
+}};
+
+void check_open_server(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  for (const auto& program : input.script->programs) {
+    const auto name = program_name(program.words[0]);
+    // TRL's server has no key.
+    const bool has_key =
+        value_of(program, {"--api-key"}) || !variable(program, "VLLM_API_KEY").empty() || name == "trl";
+    if (!program.works || !is_server(program) || has_key || value_of(program, {"--host"}) != "0.0.0.0")
+      continue;
+    return report.note(
+        program.span,
+        {"everyone who can reach the node can use this server: it listens on all interfaces, without a "
+         "key",
+         "nodes of a cluster are reachable by all its users",
+         "--host 127.0.0.1 if only this node needs it, else --api-key", ""});
+  }
+}
+
+const Registered<Rule> open_server_rule{{
+    .order = 454,
+    .name = "open-server",
+    .title = "a server on all interfaces without a key",
+    .explain = "--host 0.0.0.0 accepts requests from every host that can reach the node. vLLM and SGLang "
+               "accept all of "
+               "them unless --api-key is set.",
+    .source = "vLLM, OpenAI-Compatible Server, --api-key; SGLang, Server Arguments, --api-key",
+    .check = check_open_server,
+}};
+
+void check_output_lost(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  const SourceLines lines(input.script->file);
+  static const RE2 kNowhere(
+      R"re(((&>|>&)\s*/dev/null|(^|[^0-9&>])1?>\s*/dev/null\s+2>\s*(&1|/dev/null)|2>\s*/dev/null\s+1?>\s*/dev/null)\s*&\s*$)re");
+  std::set<std::uint32_t> told;
+  for (const auto& command : input.script->commands) {
+    if (!command.works || !command.background || command.span.file != input.script->file) continue;
+    const auto text = lines.command(command.span.line);
+    if (!RE2::PartialMatch(text, kNowhere) || !told.insert(command.span.line).second) continue;
+    report.note(command.span,
+                {fmt::format("the output of {} goes to /dev/null", program_name(command.words[0])),
+                 "if it fails, nothing tells why", "> NAME-$SLURM_JOB_ID.log 2>&1 &", ""});
+  }
+}
+
+const Registered<Rule> output_lost_rule{{
+    .order = 455,
+    .name = "output-lost",
+    .title = "a program in the background whose output is thrown away",
+    .explain = "A program in the background fails silently: its exit code is easily missed, and its messages "
+               "are all "
+               "that is left of it.",
+    .source = "bash(1), REDIRECTION",
+    .check = check_output_lost,
+}};
+
+/// `sleep infinity`, `tail -f /dev/null`, or a sleep of months.
+bool stays_forever(const std::vector<std::string>& words) {
+  const auto name = program_name(words[0]);
+  if (name == "tail") return words.size() > 2 && words[1] == "-f" && words.back() == "/dev/null";
+  if (name != "sleep" || words.size() != 2) return false;
+  constexpr std::uint64_t kMonth = 2'600'000;
+  const auto seconds = text::whole_number<std::uint64_t>(words[1]);
+  return words[1] == "infinity" || words[1] == "inf" || (seconds && *seconds >= kMonth);
+}
+
+void check_held_nodes(const LintInput& input, Report& report) {
+  if (!input.script || input.batch.empty()) return;
+  const ScriptCommand* work = nullptr;
+  for (const auto& command : input.script->commands) {
+    if (command.works) work = &command;
+    if (work == nullptr || !stays_forever(command.words)) continue;
+    const auto line = command.span.source_line();
+    if (text::trim(line).ends_with('&')) continue;
+    const auto name = program_name(work->words[0]);
+    const bool ray = name == "ray";
+    return report.note(
+        command.span,
+        {fmt::format("the job keeps its nodes until its time limit, even after {} has exited", name),
+         "nothing ends this wait: a finished or failed run goes on using up the allocation",
+         ray                ? "ray start --block, which returns when Ray stops"
+         : work->background ? "wait -n, which returns when a program in the background exits"
+                            : "leave it out",
+         ""});
+  }
+}
+
+const Registered<Rule> held_nodes_rule{{
+    .order = 456,
+    .name = "held-nodes",
+    .title = "a job that waits until its time limit",
+    .explain = "sleep infinity and tail -f /dev/null keep a batch script alive, and with it the job, "
+               "whatever happens "
+               "to the programs that it started.",
+    .source = "sleep(1); sbatch(1), DESCRIPTION",
+    .check = check_held_nodes,
+}};
+
+void check_ray_cpus(const LintInput& input, Report& report) {
+  const bool alone = has_option(input.batch, {"--exclusive"});
+  if (!input.script || alone || !has_option(input.batch, {"--cpus-per-task", "--cpus-per-gpu"})) return;
+  for (const auto& program : input.script->programs) {
+    const auto& words = program.words;
+    const bool starts = words.size() > 1 && program_name(words[0]) == "ray" && words[1] == "start";
+    if (!starts || value_of(program, {"--num-cpus"})) continue;
+    return report.note(
+        program.span,
+        {"Ray takes all CPUs of the node for its own, not those of the job",
+         "it counts the CPUs of the machine: on a shared node it starts more workers than the job has "
+         "CPUs",
+         "--num-cpus=$SLURM_CPUS_PER_TASK", ""});
+  }
+}
+
+const Registered<Rule> ray_cpus_rule{{
+    .order = 457,
+    .name = "ray-cpus",
+    .title = "a Ray node that counts the CPUs of the whole machine",
+    .explain = "Without --num-cpus, Ray uses the number of CPUs of the machine, whatever the job was given.",
+    .source = "docs.ray.io, Deploying on Slurm; ray/_private/utils.py, get_num_cpus",
+    .check = check_ray_cpus,
+}};
+
+void check_kills_others(const LintInput& input, Report& report) {
+  if (!input.script || has_option(input.batch, {"--exclusive"})) return;
+  for (const auto& program : input.script->programs) {
+    const auto name = program_name(program.words[0]);
+    const auto& pattern = program.words.back();
+    const bool everyone =
+        (name == "pkill" || name == "killall") && (pattern == "python" || pattern == "python3");
+    // What an EXIT trap runs appears to be on the first line.
+    if (!everyone || program.span.source_line().find(name) == std::string::npos) continue;
+    return report.note(
+        program.span,
+        {fmt::format("{} {} kills every Python process of the user on this machine", name, pattern),
+         "also those of other jobs and sessions",
+         "kill the process ids that the script has started: PID=$!, kill $PID", ""});
+  }
+}
+
+const Registered<Rule> kills_others_rule{{
+    .order = 458,
+    .name = "kills-others",
+    .title = "a cleanup that kills the processes of other jobs",
+    .explain = "pkill and killall choose processes by name, not by job.",
+    .source = "pkill(1)",
+    .check = check_kills_others,
 }};
 
 }  // namespace

@@ -152,10 +152,12 @@ const Registered<Rule> own_path_rule{{
 
 void check_all_addresses(const LintInput& input, Report& report) {
   if (!input.script) return;
-  static const RE2 kAsks(R"re(=\s*"?(\$\(|`)[^)|`]*hostname\s+(-I|--all-ip-addresses)\s*(\)|`))re");
+  static const RE2 kAsks(
+      R"re(=\s*"?(?:\$\(|`)[^)|`]*hostname\s+(-I|--all-ip-addresses|-i|--ip-address)\s*(?:\)|`))re");
   bool told = false;
   each_text(*input.script, [&](std::string_view line, const SourceSpan& span) {
-    if (told || !RE2::PartialMatch(line, kAsks)) return;
+    std::string option;
+    if (told || !RE2::PartialMatch(line, kAsks, &option)) return;
     const auto name = std::string(text::trim(line.substr(0, line.find('='))));
     const auto variable = name.substr(name.rfind(' ') + 1);
     // It is checked later: `if [[ "$ip" == *" "* ]]`, read -ra, ${ip%% *}.
@@ -166,10 +168,16 @@ void check_all_addresses(const LintInput& input, Report& report) {
                      text.find("<<< ") != std::string::npos;
     if (cut) return;
     told = true;
-    report.note(span, {"hostname -I prints all addresses of the node",
-                       "it lists the addresses of all interfaces, separated by spaces, in no particular "
-                       "order; not all can be reached from other nodes",
-                       "add | awk '{print $1}', or use the hostname", ""});
+    const bool all = option == "-I" || option == "--all-ip-addresses";
+    report.note(
+        span,
+        {all ? "hostname -I prints all addresses of the node"
+             : fmt::format("hostname {} can print several addresses", option),
+         all ? "it lists the addresses of all interfaces, separated by spaces, in no particular "
+               "order; not all can be reached from other nodes"
+             : "it prints what the resolver has for the name: an IPv6 and an IPv4 address, separated by "
+               "a space, or 127.0.1.1 where /etc/hosts says so",
+         "add | awk '{print $1}', or use the hostname", ""});
   });
 }
 
@@ -177,7 +185,8 @@ const Registered<Rule> all_addresses_rule{{
     .order = 365,
     .name = "all-addresses",
     .title = "all addresses of a host used as one",
-    .explain = "hostname -I prints the addresses of all interfaces.",
+    .explain =
+        "hostname -I prints the addresses of all interfaces, hostname -i those that the resolver knows.",
     .source = "hostname(1)",
     .check = check_all_addresses,
 }};

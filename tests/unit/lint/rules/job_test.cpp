@@ -69,5 +69,52 @@ TEST(Threads, MoreThanCpus) {
   EXPECT_EQ(of("threads", job("-N 1", "export OMP_NUM_THREADS=64\npython a.py\n")), Texts{});
 }
 
+TEST(LogsSwapped, OutputAndError) {
+  EXPECT_EQ(of("logs-swapped", job("-o logs/err-%j.txt -e logs/out-%j.txt")),
+            Texts{"warning job.sh:2:1 the output goes to err-%j.txt, and the errors go to out-%j.txt"});
+  for (const std::string right :
+       {"-o out.txt -e err.txt", "-o err.txt", "-o err/%j.out -e out/%j.err", "-o stdout_err -e out"})
+    EXPECT_EQ(of("logs-swapped", job(right)), Texts{}) << right;
+}
+
+TEST(JobName, WithAPattern) {
+  EXPECT_EQ(of("job-name", job("--array=0-3 -J train_%A_%a")),
+            Texts{"warning job.sh:2:1 %A in --job-name is not replaced"});
+  EXPECT_EQ(of("job-name", job("-J train-100% -o %x-%j.out")), Texts{});
+}
+
+TEST(SlurmUnset, WithoutItsOption) {
+  EXPECT_EQ(
+      whole("slurm-unset",
+            script(job("--gres=gpu:4", "torchrun --nproc_per_node=$SLURM_GPUS_PER_NODE a.py\n"))),
+      (Texts{
+          "SLURM_GPUS_PER_NODE is empty: the job is not submitted with --gpus-per-node",
+          "Slurm sets the variable only if that option is given: an argument with it is empty, and in $(( )) "
+          "it is 0",
+          "SLURM_GPUS_ON_NODE, which Slurm sets in each case, or #SBATCH --gpus-per-node=…",
+          "sbatch(1), OUTPUT ENVIRONMENT VARIABLES"}));
+  EXPECT_EQ(of("slurm-unset", job("-N 2", "N=$((SLURM_NNODES * SLURM_NTASKS_PER_NODE))\npython a.py $N\n")),
+            Texts{"warning job.sh:3:23 SLURM_NTASKS_PER_NODE is empty: the job is not submitted with "
+                  "--ntasks-per-node"});
+  EXPECT_EQ(
+      of("slurm-unset", job("-n 2", "export OMP_NUM_THREADS=${SLURM_CPUS_PER_TASK}\nsrun python a.py\n"))
+          .size(),
+      1U);
+}
+
+TEST(SlurmUnset, NotWhereItIsSetOrHandled) {
+  const std::string use = "python a.py --gpus $SLURM_GPUS_PER_NODE\n";
+  for (const std::string& fine :
+       {job("--gpus-per-node=4", use), job("-N 1", use),
+        job("--gres=gpu:4", "echo $SLURM_GPUS_PER_NODE\npython a.py\n"),
+        job("--gres=gpu:4", "SLURM_GPUS_PER_NODE=4\n" + use),
+        job("--gres=gpu:4", "G=${SLURM_GPUS_PER_NODE:-4}\n" + use),
+        job("--gres=gpu:4", "if [ -z \"$SLURM_GPUS_PER_NODE\" ]; then exit 1; fi\n" + use),
+        job("--gres=gpu:4", "# " + use),
+        job("-n 2 --tasks-per-node=2", "python a.py $SLURM_NTASKS_PER_NODE\n"),
+        job("--gres=gpu:4", "srun bash -c 'python a.py $SLURM_GPUS_PER_NODE'\n"), std::string(use)})
+    EXPECT_EQ(of("slurm-unset", fine), Texts{}) << fine;
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

@@ -182,5 +182,90 @@ TEST(FixedWait, ATimeInPlaceOfACheck) {
   EXPECT_EQ(waits("sleep 60\npython a.py\n"), Texts{});
 }
 
+TEST(FixedPort, OfTasksOfAnArray) {
+  const std::string text = "#SBATCH --array=0-7\ntorchrun --nproc_per_node=4 --master_port=12345 a.py\n";
+  EXPECT_EQ(found("fixed-port", script(one_node(text))),
+            Texts{"note job.sh:5:1 port 12345 is fixed, but tasks of the array can run on one node"});
+  EXPECT_EQ(found("fixed-port", script(one_node(text, 8))), Texts{});
+  EXPECT_EQ(found("fixed-port", script(one_node("#SBATCH --exclusive\n" + text))), Texts{});
+}
+
+TEST(FixedPort, OfALauncherThatIsToldNone) {
+  const auto port = [](const std::string& text) { return found("fixed-port", script(one_node(text, 2))); };
+  EXPECT_EQ(
+      port("torchrun --nproc_per_node=2 a.py\n"),
+      Texts{"note job.sh:4:1 torchrun uses port 29500, its default, but the job uses only part of a node"});
+  for (const std::string fine :
+       {"torchrun --standalone --nproc_per_node=2 a.py\n",
+        "torchrun --rdzv_backend=c10d --rdzv_endpoint=localhost:0 --nproc_per_node=2 a.py\n",
+        "accelerate launch --num_processes 1 a.py\n", "python a.py\n"})
+    EXPECT_EQ(port(fine), Texts{}) << fine;
+}
+
+TEST(FixedPort, OfServersAndRay) {
+  const auto port = [](const std::string& text) { return found("fixed-port", script(one_node(text, 1))); };
+  EXPECT_EQ(port("ray start --head --port=6379\npython a.py\n").size(), 1U);
+  EXPECT_EQ(port("python server.py --port 18901 &\npython a.py\n").size(), 1U);
+  EXPECT_EQ(port("python server.py --port $((20000 + SLURM_JOB_ID % 1000)) &\npython a.py\n"), Texts{});
+}
+
+TEST(WorldSize, OtherThanTheTasks) {
+  const auto size = [](const std::string& text) {
+    return found("world-size", script(two_nodes("export MASTER_ADDR=$(hostname)\n" + text)));
+  };
+  const std::string step = "srun --ntasks-per-node=4 bash -c 'RANK=$SLURM_PROCID python a.py'\n";
+  EXPECT_EQ(size("export WORLD_SIZE=4\n" + step),
+            Texts{"error job.sh:6:8 WORLD_SIZE is 4, but the step has 8 tasks"});
+  for (const std::string& fine : {"export WORLD_SIZE=8\n" + step,
+                                  std::string("export WORLD_SIZE=2\nsrun --ntasks-per-node=4 python a.py\n"),
+                                  std::string("export WORLD_SIZE=2\nsrun torchrun --nnodes=2 a.py\n")})
+    EXPECT_EQ(size(fine), Texts{}) << fine;
+}
+
+TEST(NotInBackground, ALoopThatWaitsForItsFirstNode) {
+  const auto loop = [](const std::string& rest) {
+    return two_nodes(
+        "i=0\nfor n in $(scontrol show hostnames); do\n  srun -N1 -n1 -w $n torchrun --nnodes=2 "
+        "--node_rank=$i --master_addr=$(hostname) a.py" +
+        rest + "\n  i=$((i + 1))\ndone\nwait\n");
+  };
+  EXPECT_EQ(
+      found("not-in-background", script(loop(""))),
+      Texts{"error job.sh:7:3 torchrun waits here for the other nodes, which are started only after it has "
+            "exited"});
+  EXPECT_EQ(found("not-in-background", script(loop(" &"))), Texts{});
+  EXPECT_EQ(found("not-in-background",
+                  script(two_nodes("for n in 1 2; do\n  srun torchrun --nnodes=2 a.py\ndone\n"))),
+            Texts{});
+}
+
+TEST(LauncherSize, OfALoopOverNodes) {
+  const auto loop = [](const std::string& nodes) {
+    return two_nodes("for n in $(scontrol show hostnames); do\n  srun -N1 -n1 -w $n torchrun --nnodes=" +
+                     nodes + " --master_addr=$(hostname) a.py &\ndone\nwait\n");
+  };
+  EXPECT_EQ(found("launcher-size", script(loop("4"))),
+            Texts{"error job.sh:6:3 torchrun expects 4 nodes, but is started on 2"});
+  EXPECT_EQ(found("launcher-size", script(loop("2"))), Texts{});
+}
+
+TEST(IdleNodes, NotOfStepsWhoseNodesSlurmChooses) {
+  EXPECT_EQ(found("idle-nodes",
+                  script(two_nodes("for i in 1 2; do\n  srun -N1 -n1 python a.py $i &\ndone\nwait\n"))),
+            Texts{});
+}
+
+TEST(RendezvousOption, InTheWrongPlace) {
+  EXPECT_EQ(
+      found(
+          "rendezvous-option",
+          script(two_nodes("srun accelerate launch --num_machines 2 --rdzv_conf rdzv_backend=c10d a.py\n"))),
+      Texts{"warning job.sh:5:1 --rdzv_conf does not choose the rendezvous backend"});
+  for (const std::string fine :
+       {"srun accelerate launch --rdzv_backend c10d --rdzv_conf rdzv_backend=c10d a.py\n",
+        "srun torchrun --rdzv_backend=c10d --rdzv_conf=timeout=900 a.py\n"})
+    EXPECT_EQ(found("rendezvous-option", script(two_nodes(fine))), Texts{}) << fine;
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

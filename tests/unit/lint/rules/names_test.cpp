@@ -239,5 +239,32 @@ TEST(SetToItself, ChangesNothing) {
     EXPECT_EQ(found("set-to-itself", script(fine)), Texts{}) << fine;
 }
 
+TEST(Unused, AVariableThatNothingReads) {
+  EXPECT_EQ(
+      whole("unused", script("RAY_PORT_OF_HEAD=6382\nray start --head\npython a.py\n")),
+      (Texts{
+          "nothing reads RAY_PORT_OF_HEAD",
+          "the script does not use it, and programs see only exported variables: the setting has no effect",
+          "use it, remove it, or export RAY_PORT_OF_HEAD if a program reads it",
+          "bash(1), ENVIRONMENT; shellcheck SC2034"}));
+  EXPECT_EQ(found("unused", script("nodes=2\npython a.py --nodes $nnodes\n")),
+            Texts{"note job.sh:1:1 nothing reads nodes"});
+  EXPECT_EQ(found("unused", script("MOUNTS=/a\nMOUNTS=\"$MOUNTS,/b\"\npython a.py\n")).size(), 1U);
+  EXPECT_EQ(found("unused", script("OPTS=\"--a\"\n# python a.py $OPTS\npython a.py\n")).size(), 1U);
+}
+
+TEST(Unused, NotIfSomethingMayReadIt) {
+  for (const std::string text :
+       {"port=1\npython a.py --port $port\n", "port=1\npython a.py --port=${port}\n",
+        "export port=1\npython a.py\n", "port=1 python a.py\n", "port=1\nexport port\npython a.py\n",
+        "port=1\neval python a.py\n", "port=1\nsource env.sh\npython a.py\n",
+        "port=1\nx=$((port + 1))\npython a.py $x\n", "port=1\ncat <<EOF > a\n$port\nEOF\npython a.py\n",
+        "IFS=,\npython a.py\n", "port=1\n", "PATH=/x\npython a.py\n", "NAME_OF=${NAME_OF:-x}\npython a.py\n",
+        "data_path=/x\npython a.py\n", "python a.py &\nPIDS=$!\npython b.py\n",
+        "set -a\nport=1\npython a.py\n", "PORT=1; python a.py $PORT\n",
+        "ports=1\nif [[ -v ports ]]; then python a.py; fi\n"})
+    EXPECT_EQ(found("unused", script(text)), Texts{}) << text;
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

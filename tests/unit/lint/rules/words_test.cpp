@@ -52,9 +52,11 @@ TEST(OwnPath, OfACopy) {
 TEST(AllAddresses, TakenForOne) {
   EXPECT_EQ(of("all-addresses", "IP=$(hostname -I)\npython a.py --ip $IP\n"),
             Texts{"note job.sh:3:1 hostname -I prints all addresses of the node"});
-  for (const std::string right :
-       {"IP=$(hostname -I | awk '{print $1}')\n", "IP=$(hostname -i)\n", "IP=$(hostname -I)\nA=${IP%% *}\n"})
+  for (const std::string right : {"IP=$(hostname -I | awk '{print $1}')\n", "IP=$(hostname)\n",
+                                  "IP=$(hostname -I)\nA=${IP%% *}\n", "IP=$(hostname -i | cut -d' ' -f1)\n"})
     EXPECT_EQ(of("all-addresses", right + "python a.py\n"), Texts{}) << right;
+  EXPECT_EQ(of("all-addresses", "IP=$(srun -N1 -n1 hostname --ip-address)\npython a.py --ip $IP\n"),
+            Texts{"note job.sh:3:1 hostname --ip-address can print several addresses"});
 }
 
 TEST(PortRange, BelowThoseOfUsers) {

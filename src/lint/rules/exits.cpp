@@ -1,0 +1,530 @@
+#include <fmt/format.h>
+#include <re2/re2.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "base/registry.h"
+#include "base/text.h"
+#include "lint/programs.h"
+#include "lint/rule.h"
+#include "lint/script_text.h"
+#include "lint/shell_options.h"
+#include "shell/words.h"
+
+/// When a script exits, and with which code: failures that get lost, and failures that are none.
+namespace nlaunch::lint {
+namespace {
+
+/// `code=$?` at the start of a line: bash traces only what it reaches.
+bool takes_exit_code(const SourceSpan& span) {
+  const auto line = span.source_line();
+  const auto equals = line.find('=');
+  if (equals == std::string::npos || !is_variable_name(line.substr(0, equals))) return false;
+  const auto value = text::trim(std::string_view(line).substr(equals + 1));
+  return value == "$?" || value == "\"$?\"" || value.starts_with("$? ") || value.starts_with("$?;");
+}
+
+bool is_indented(const SourceSpan& span) {
+  return span.source_line().find_first_not_of(" \t") != 0;
+}
+
+void check_exit_code_lost(const LintInput& input, Report& report) {
+  if (!input.script || has_exit_trap(*input.script)) return;
+  std::map<int, bool> errexit;
+  std::map<int, const ScriptCommand*> last;  // of each shell
+  for (const auto& command : input.script->commands) {
+    if (!errexit.contains(command.shell)) errexit[command.shell] = shebang_sets(*input.script, kErrexit);
+    if (const auto now = sets_option(command, kErrexit)) errexit[command.shell] = *now;
+    const auto* before = std::exchange(last[command.shell], &command);
+    if (before == nullptr || !errexit[command.shell] || before->span.file != command.span.file ||
+        before->span.line >= command.span.line || !takes_exit_code(command.span))
+      continue;
+    // Inside a function or a loop, the caller may check the failure.
+    if (is_indented(command.span) || is_indented(before->span) || follows_test(before->span, command.span))
+      continue;
+    const auto& program = before->words[0];
+    if (program.find('=') != std::string::npos) continue;
+    report.error(command.span, {fmt::format("under set -e this line is reached only if {} succeeds",
+                                            program.substr(program.rfind('/') + 1)),
+                                "a failure exits the script immediately: code below that cleans up, "
+                                "saves the exit code or submits the "
+                                "next job is skipped",
+                                "COMMAND || code=$?   (or: trap 'clean up' EXIT)", ""});
+  }
+}
+
+const Registered<Rule> exit_code_lost_rule{{
+    .order = 370,
+    .name = "exit-code-lost",
+    .title = "code after a failure that set -e never reaches",
+    .explain = "set -e exits the script at the first command that fails: the line that saves its exit code "
+               "runs only after a success.",
+    .source = "bash(1), set -e",
+    .check = check_exit_code_lost,
+}};
+
+void check_late_trap(const LintInput& input, Report& report) {
+  if (!input.script || input.script->commands.empty()) return;
+  const auto shell = input.script->shell();
+  const ScriptCommand* trap = nullptr;
+  bool worked = false;
+  for (const auto& command : input.script->commands) {
+    if (command.shell != shell) continue;
+    const auto& name = command.words[0];
+    if (command.works || name == "wait") {
+      worked = worked || command.works;
+      trap = nullptr;  // there is still something to catch
+    } else if (name == "trap" && worked && command.words.size() > 2 && command.words[1] != "-" &&
+               !command.words[1].empty() && command.words[1] != "--") {
+      trap = &command;
+    }
+  }
+  if (trap == nullptr) return;
+  report.warning(trap->span,
+                 {"this trap is set after the work is done",
+                  "it catches nothing that happens earlier: the signal before the time limit kills "
+                  "the script, and a failure under set -e exits it",
+                  "set it before the first program", ""});
+}
+
+const Registered<Rule> late_trap_rule{{
+    .order = 375,
+    .name = "late-trap",
+    .title = "a trap that is set after the work",
+    .explain =
+        "A trap takes effect from the line that sets it. After the last program, it saves nothing, requests "
+        "no requeue and cleans up nothing for a failed job.",
+    .source = "bash(1), trap",
+    .check = check_late_trap,
+}};
+
+/// True if it blocks until something exits.
+bool stays(const ScriptCommand& command) {
+  constexpr std::array<std::string_view, 6> kNames{"wait", "sleep", "tail", "read", "inotifywait", "exec"};
+  const auto& name = command.words[0];
+  return std::ranges::find(kNames, name.substr(name.rfind('/') + 1)) != kNames.end();
+}
+
+void check_not_waited_for(const LintInput& input, Report& report) {
+  if (!input.script || input.batch.empty()) return;
+  const auto& commands = input.script->commands;
+  const ScriptCommand* last = nullptr;
+  for (const auto& command : commands) {
+    if (command.works && command.span.file == input.script->file) last = &command;
+  }
+  if (last == nullptr || !last->background) return;
+  // Background commands are traced when they get to run, so line numbers tell what follows them.
+  const bool waits = std::ranges::any_of(commands, [&](const ScriptCommand& command) {
+    const bool behind = command.span.file == input.script->file && command.span.line >= last->span.line;
+    return behind && (stays(command) || (command.works && !command.background));
+  });
+  if (waits) return;
+  report.error(last->span,
+               {fmt::format("the script exits while {} still runs in the background", last->words[0]),
+                "a Slurm job ends when its batch script exits, and everything it started is killed",
+                "add `wait` as the last line", ""});
+}
+
+const Registered<Rule> not_waited_for_rule{{
+    .order = 374,
+    .name = "not-waited-for",
+    .title = "a batch script that exits before its programs",
+    .explain =
+        "A command before an & runs in the background. When the batch script exits, Slurm ends the job "
+        "and kills every program: wait keeps the script running until they finish.",
+    .source = "sbatch(1); bash(1), wait",
+    .check = check_not_waited_for,
+}};
+
+/// Where a line's text goes to tee: "| tee log", "|& tee log".
+std::size_t tee_at(std::string_view line) {
+  return std::max(line.rfind("| tee ") + 1, line.rfind("|& tee ") + 1);  // 0: nowhere
+}
+
+/// The first line of the command block that a line ends: `) | tee`, `} | tee`, `done | tee`; 0 if it ends
+/// none. Both lines have the same indentation.
+std::uint32_t begin_of_block(const SourceLines& lines, std::uint32_t end) {
+  const auto begins = [](std::string_view text, std::initializer_list<std::string_view> words) {
+    return std::ranges::any_of(words, [&](std::string_view word) { return text.starts_with(word); });
+  };
+  const auto line = lines.line(end);
+  const auto indentation = line.find_first_not_of(" \t");
+  if (indentation == std::string_view::npos || !begins(line.substr(indentation), {")", "}", "done"}))
+    return 0;
+  for (auto at = end - 1; at > 0; --at) {
+    const auto text = lines.line(at);
+    if (text.find_first_not_of(" \t") != indentation) continue;
+    const auto rest = text.substr(indentation);
+    if (begins(rest, {"(", "{", "for ", "while ", "until "})) return at;
+    if (begins(rest, {")", "}", "done"})) return 0;
+  }
+  return 0;
+}
+
+/// The line where a command starting on a line, or a block around it, is piped to tee; 0 if it is not.
+std::uint32_t line_of_tee(const SourceLines& lines, std::uint32_t begin) {
+  const auto end = lines.end_of_command(begin);
+  if (tee_at(lines.line(end)) > 0) return end;
+  for (auto at = end + 1; at <= lines.count(); ++at) {
+    const auto block = tee_at(lines.line(at)) > 0 ? begin_of_block(lines, at) : 0;
+    if (block > 0 && block <= begin) return at;
+  }
+  return 0;
+}
+
+void check_exit_code_of_tee(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  bool pipefail = false;
+  const SourceLines lines(input.script->file);
+  if (input.script->file->text.find("PIPESTATUS") != std::string::npos) return;
+  for (const auto& command : input.script->commands) {
+    pipefail = sets_option(command, kPipefail).value_or(pipefail);
+    if (pipefail || !command.works || command.span.file != input.script->file) continue;
+    const auto end = line_of_tee(lines, command.span.line);
+    if (end == 0 || text::trim(lines.line(end)).ends_with('&')) continue;
+    const bool both = lines.line(end).find("|& tee ") != std::string_view::npos;
+    report.warning(
+        lines.find_text(both ? "|& tee " : "| tee ", end, end),
+        {"after | tee the exit code of the program is lost",
+         "without pipefail, a pipe returns the exit code of its last command: a failed run counts as a "
+         "success for Slurm, for set -e and for dependent jobs",
+         "add `set -o pipefail` above", ""});
+    return;  // one finding covers all
+  }
+}
+
+const Registered<Rule> exit_code_of_tee_rule{{
+    .order = 372,
+    .name = "exit-code-of-tee",
+    .title = "a program whose exit code is hidden by tee",
+    .explain =
+        "The exit code of a pipe is that of its last command, and tee succeeds. With set -o pipefail it is "
+        "that of the last command that failed.",
+    .source = "bash(1), Pipelines",
+    .check = check_exit_code_of_tee,
+}};
+
+/// True if it succeeds whatever the programs before it did, unlike `exit $code`.
+bool always_succeeds(const ScriptCommand& command) {
+  constexpr std::array<std::string_view, 23> kNames{
+      "echo",       "printf", "date",     "true",   ":",     "export", "unset", "sleep",
+      "deactivate", "pwd",    "hostname", "squeue", "sacct", "seff",   "dcgmi", "nvidia-smi",
+      "sync",       "module", "ml",       "uptime", "free",  "df",     "clear"};
+  const auto& words = command.words;
+  if (words[0] == "ray") return words.size() > 1 && words[1] == "stop";
+  if (words[0] == "rm")
+    return words.size() > 1 && words[1].starts_with('-') && words[1].find('f') != std::string::npos;
+  if (words[0] == "exit")
+    return words.size() > 1 && words[1] == "0" && command.span.source_line().find('$') == std::string::npos;
+  if (words[0] == "wait") return words.size() == 1;
+  const auto name = words[0].substr(0, words[0].find('='));
+  const bool assigns = name.size() < words[0].size() && is_variable_name(name) &&
+                       command.span.source_line().find("$(") == std::string::npos;
+  return assigns || std::ranges::find(kNames, words[0]) != kNames.end();
+}
+
+/// True for a line that prints and does nothing else.
+bool only_prints(std::string_view line) {
+  const auto text = text::trim(line);
+  return (text.starts_with("echo ") || text.starts_with("printf ")) &&
+         text.find("&&") == std::string_view::npos && text.find("||") == std::string_view::npos &&
+         text.find(';') == std::string_view::npos && text.find("$(") == std::string_view::npos;
+}
+
+/// True if the exit code that a line reads is printed and nothing else: `code=$?; echo $code`.
+bool only_prints_code(const SourceLines& lines, std::uint32_t line) {
+  if (only_prints(lines.line(line))) return true;
+  static const RE2 kKeeps(
+      R"re(^\s*([A-Za-z_]\w*)=["']?\$(\?|\{\?\}|\{PIPESTATUS\[\d+\]\})["']?\s*(#.*)?$)re");
+  std::string name;
+  if (!RE2::FullMatch(lines.line(line), kKeeps, &name)) return false;
+  for (const auto number : lines_of_commands(lines)) {
+    const auto command = lines.command(number);
+    const bool keeps = text::trim(command).starts_with(name + "=") && RE2::PartialMatch(command, kKeeps);
+    if (!keeps && !only_prints(command) && lines.find(name, number, lines.end_of_command(number)))
+      return false;
+  }
+  return true;
+}
+
+/// True if the script checks, or may check, the exit code of a command starting on a line: a function may be
+/// called in a test.
+bool looks_at_codes(const Script& script, std::uint32_t line) {
+  const auto& text = script.file->text;
+  const SourceLines lines(script.file);
+  const auto begin = lines.line(line);
+  const bool is_within = begin.starts_with(' ') || begin.starts_with('\t');
+  for (const auto* sign : {"() {", "(){", "function "})
+    if (is_within && text.find(sign) != std::string::npos) return true;
+  for (; line <= lines.count(); ++line) {
+    const bool reads = std::ranges::any_of(std::array{"$?", "${?", "PIPESTATUS"}, [&](const char* sign) {
+      return lines.line(line).find(sign) != std::string::npos;
+    });
+    if (reads && !only_prints_code(lines, line)) return true;
+  }
+  return std::ranges::any_of(script.commands, [](const ScriptCommand& command) {
+    return command.words[0] == "wait" && command.words.size() > 1;
+  });
+}
+
+/// The command with which the script ends. After set +x, which ends the trace, it is read from the text.
+std::optional<ScriptCommand> last_command(const Script& script) {
+  const ScriptCommand* last = nullptr;
+  for (const auto& command : script.commands)
+    if (command.shell == script.shell()) last = &command;
+  if (last == nullptr || sets_option(*last, kXtrace) != false)
+    return last ? std::optional(*last) : std::nullopt;
+  const SourceLines lines(script.file);
+  const auto begins = lines_of_commands(lines);
+  const auto text = begins.empty() ? std::string_view() : lines.line(begins.back());
+  if (begins.empty() || begins.back() <= last->span.line || text.starts_with(' ') || text.starts_with('\t'))
+    return std::nullopt;
+  return ScriptCommand{.words = text::split(text::trim(text), ' '), .span = lines.whole(begins.back())};
+}
+
+void check_exit_code_hidden(const LintInput& input, Report& report) {
+  if (!input.script || input.script->commands.empty()) return;
+  const auto& script = *input.script;
+  if (!ran_to_its_end(script) || !(input.slurm || !input.batch.empty()) || has_exit_trap(script)) return;
+  bool errexit = shebang_sets(script, kErrexit);
+  const ScriptCommand* program = nullptr;
+  const auto last = last_command(script);
+  for (const auto& command : script.commands) {
+    // The first command that a line starts is the one that it names: srun.
+    const bool same = program != nullptr && program->span.line == command.span.line;
+    if (command.works && command.span.file == script.file && !same)
+      program = errexit && !command.background ? nullptr : &command;
+    if (command.shell != script.shell()) continue;
+    errexit = sets_option(command, kErrexit).value_or(errexit);
+  }
+  if (program == nullptr || !last || last->span.file != script.file ||
+      last->span.line <= program->span.line || !always_succeeds(*last) ||
+      looks_at_codes(script, program->span.line))
+    return;
+  auto behind = last->span;
+  ++behind.line;
+  const bool waits = last->words[0] == "wait";
+  if (follows_test(waits ? last->span : program->span, behind)) return;
+  // A background program that nothing waits for is killed when the script exits.
+  if (program->background && !waits) return;
+  const auto name = program->words[0].substr(program->words[0].rfind('/') + 1);
+  report.warning(
+      last->span,
+      {waits ? std::string("`wait` without a process id succeeds even if a program failed")
+             : fmt::format("the script exits with the exit code of this line: a failure of {} is lost", name),
+       "Slurm considers the job successful and starts dependent jobs (afterok)",
+       waits ? "add pids+=($!) after each &, then: for pid in \"${pids[@]}\"; do wait \"$pid\" || code=$?; "
+               "done; "
+               "exit ${code:-0}"
+             : fmt::format("add `set -e` above, or use {} … || exit", name),
+       ""});
+}
+
+const Registered<Rule> exit_code_hidden_rule{{
+    .order = 371,
+    .name = "exit-code-hidden",
+    .title = "a failure that the script's last command hides",
+    .explain = "A script exits with the exit code of its last command. Without set -e, bash continues "
+               "after a failure, and echo succeeds. `wait` without a process id succeeds even if a "
+               "background program failed.",
+    .source = "bash(1), EXIT STATUS, wait",
+    .check = check_exit_code_hidden,
+}};
+
+/// The name of a program that fails if there is no process to signal; empty for any other command.
+std::string name_of_killer(const ScriptCommand& command) {
+  auto name = shell::program_name(command.words[0]);
+  return name == "pkill" || name == "killall" || name == "kill" ? name : std::string();
+}
+
+/// True if a program that a command starts stands alone on its line: its exit code is that of the line. An
+/// EXIT trap appears to run on the first line, which does not name the program.
+bool stands_alone(const SourceLines& lines, std::uint32_t line, std::string_view program) {
+  const auto command = lines.command(line);
+  if (command.find(program) == std::string::npos) return false;
+  const auto text = text::trim(command);
+  const auto has = [&](std::string_view sign) { return text.find(sign) != std::string_view::npos; };
+  return !command.starts_with(' ') && !command.starts_with('\t') && !text.starts_with("if ") &&
+         !text.starts_with("! ") && !has("||") && !has("&&") && !has(" | ") && !has("then ") &&
+         !text.ends_with('&');
+}
+
+/// A program in the background whose name or arguments the pattern of a pkill may match.
+bool may_match(const Script& script, const ScriptCommand& command) {
+  return std::ranges::any_of(script.programs, [&](const Program& program) {
+    if (!program.background || !program.works) return false;
+    const auto words = text::join(program.words, " ");
+    return std::any_of(command.words.begin() + 1, command.words.end(), [&](const std::string& word) {
+      return !word.starts_with('-') && words.find(word) != std::string::npos;
+    });
+  });
+}
+
+void tell_cleanup_fails(const ScriptCommand& command, const std::string& name, bool worked, Report& report) {
+  const std::string instead = "add || true at the end of the line";
+  if (name == "kill") {
+    report.note(command.span,
+                {"kill fails if the process has already exited, and set -e then exits the script with 1",
+                 "a job that finished its work then counts as failed, and the lines below do not run",
+                 instead, "bash(1), set -e, kill"});
+    return;
+  }
+  report.warning(
+      command.span,
+      {fmt::format("{} fails if it finds no process, and set -e then exits the script with 1", name),
+       worked ? "a job that finished its work then counts as failed, and the lines below do not run"
+              : "where nothing is left over from an earlier run, the script stops before it starts anything",
+       instead, ""});
+}
+
+void check_cleanup_fails(const LintInput& input, Report& report) {
+  if (!input.script || input.script->commands.empty()) return;
+  const auto& script = *input.script;
+  const SourceLines lines(script.file);
+  const auto shell = script.shell();
+  bool errexit = shebang_sets(script, kErrexit);
+  bool worked = false;
+  std::set<std::string> killed;
+  std::set<bool> told;  // of kill, and of the others
+  for (const auto& command : script.commands) {
+    worked = worked || command.works;
+    if (command.shell != shell) continue;
+    errexit = sets_option(command, kErrexit).value_or(errexit);
+    const auto name = name_of_killer(command);
+    if (!errexit || name.empty() || command.span.file != script.file ||
+        !stands_alone(lines, command.span.line, name))
+      continue;
+    const bool kill = name == "kill";
+    // The first pkill finds what the script itself has started.
+    const bool finds =
+        !kill && killed.insert(text::join(command.words, " ")).second && may_match(script, command);
+    if (finds || (kill && !worked) || !told.insert(kill).second) continue;
+    tell_cleanup_fails(command, name, worked, report);
+  }
+}
+
+const Registered<Rule> cleanup_fails_rule{{
+    .order = 369,
+    .name = "cleanup-fails",
+    .title = "a cleanup under set -e that fails if there is nothing to clean up",
+    .explain =
+        "pkill and killall exit with 1 if no process matches, kill if the process no longer exists. Under "
+        "set -e the script exits there: at its beginning before it starts anything, at its end with a "
+        "failure "
+        "after all work succeeded. Only commands outside blocks and functions are examined.",
+    .source = "pkill(1), EXIT STATUS; bash(1), set -e",
+    .check = check_cleanup_fails,
+}};
+
+/// The lines of the script whose program runs in the foreground more than once, without set -e: how often.
+std::map<std::uint32_t, std::size_t> repeated_programs(const Script& script) {
+  std::map<std::uint32_t, std::size_t> times;
+  bool errexit = shebang_sets(script, kErrexit);
+  const auto shell = script.shell();
+  for (const auto& command : script.commands) {
+    if (command.shell != shell) continue;
+    errexit = sets_option(command, kErrexit).value_or(errexit);
+    if (command.works && !command.background && !errexit && command.span.file == script.file)
+      ++times[command.span.line];
+  }
+  return times;
+}
+
+void check_exit_code_of_last(const LintInput& input, Report& report) {
+  if (!input.script || input.script->commands.empty() || input.batch.empty()) return;
+  const auto& script = *input.script;
+  if (!ran_to_its_end(script) || has_exit_trap(script)) return;
+  const auto last = last_command(script);
+  if (!last || last->span.file != script.file) return;
+  const SourceLines lines(script.file);
+  for (const auto& [line, count] : repeated_programs(script)) {
+    // Otherwise the script's last command hides all of them.
+    const bool decides = last->works && last->span.line == line;
+    auto behind = lines.whole(line);
+    behind.line = lines.end_of_command(line) + 1;
+    if (count < 2 || !decides || follows_test(lines.whole(line), behind) || looks_at_codes(script, line))
+      continue;
+    const auto name = shell::program_name(last->words[0]);
+    return report.note(
+        last->span,
+        {fmt::format("this line runs {} {} times, and only the last one decides whether the job failed", name,
+                     count),
+         "without set -e a failure of the others is lost: Slurm considers the job successful and starts "
+         "dependent "
+         "jobs (afterok)",
+         fmt::format("{} … || code=$?, and at the end: exit ${{code:-0}}", name), ""});
+  }
+}
+
+const Registered<Rule> exit_code_of_last_rule{{
+    .order = 373,
+    .name = "exit-code-of-last",
+    .title = "a loop of programs of which only the last one's failure counts",
+    .explain =
+        "A loop returns the exit code of the last command of its last turn. Without set -e, bash continues "
+        "after a turn that failed.",
+    .source = "bash(1), Compound Commands; EXIT STATUS",
+    .check = check_exit_code_of_last,
+}};
+
+/// The filter at the end of a pipeline in the background: "tee" for `python a.py | tee log &`; empty if there
+/// is none.
+std::string filter_in_background(std::string_view command) {
+  static const RE2 kFilter(R"re([^|]\|&?\s*(tee|grep|sed|awk|ts)\s[^|]*[^&|>]&\s*$)re");
+  std::string name;
+  return RE2::PartialMatch(command, kFilter, &name) ? name : std::string();
+}
+
+/// What the text does with a variable that has a process id: `kill $PID`, `wait "$PID"`.
+bool passes_to(const Script& script, const std::string& command, const std::string& variable) {
+  const RE2 use(fmt::format(R"re((?m)^[^#\n]*\b{}\b[^;|&\n]*\$\{{?{}\b)re", command, variable));
+  return use.ok() && RE2::PartialMatch(script.file->text, use);
+}
+
+void check_pid_of_tee(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  const auto& script = *input.script;
+  const SourceLines lines(script.file);
+  const auto begins = lines_of_commands(lines);
+  const bool pipefail = script.file->text.find("pipefail") != std::string::npos;
+  for (std::size_t i = 0; i + 1 < begins.size(); ++i) {
+    const auto filter = filter_in_background(lines.command(begins[i]));
+    const auto next = begins[i + 1];
+    if (filter.empty()) continue;
+    static const RE2 kKeeps(R"re(^\s*([A-Za-z_]\w*)=["']?\$!)re");
+    std::string variable;
+    if (!RE2::PartialMatch(lines.line(next), kKeeps, &variable)) continue;
+    const bool kills = passes_to(script, "kill", variable);
+    const bool waits = passes_to(script, "wait", variable) && !pipefail;
+    if (!kills && !waits) continue;
+    report.warning(
+        lines.whole(next),
+        {fmt::format("$! is the process id of {}, the last program of the pipe", filter),
+         kills
+             ? fmt::format("kill ${} stops {}, and the program that does the work runs on", variable, filter)
+             : fmt::format("wait ${} returns the exit code of {}: a failure of the program is lost", variable,
+                           filter),
+         filter == "tee" ? "program > >(tee log) 2>&1 &" : fmt::format("program > >({} …) 2>&1 &", filter),
+         ""});
+  }
+}
+
+const Registered<Rule> pid_of_tee_rule{{
+    .order = 376,
+    .name = "pid-of-tee",
+    .title = "a process id that belongs to tee, not to the program",
+    .explain = "$! is the process id of the last program of a pipe. After `program | tee log &`, kill and "
+               "wait act on "
+               "tee. With set -o pipefail, wait at least returns the exit code of the program.",
+    .source = "bash(1), Special Parameters; Pipelines",
+    .check = check_pid_of_tee,
+}};
+
+}  // namespace
+}  // namespace nlaunch::lint

@@ -1,0 +1,60 @@
+#include "lint/shell_options.h"
+
+#include <algorithm>
+#include <string>
+
+#include "base/text.h"
+
+namespace nlaunch::lint {
+
+std::optional<bool> sets_option(const ScriptCommand& command, const ShellOption& option) {
+  const auto& words = command.words;
+  if (words[0] != "set") return std::nullopt;
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    const auto& word = words[i];
+    const auto& before = words[i - 1];
+    if (word == "--") break;
+    const auto has_letters = [](const std::string& one) {
+      return one.size() > 1 && (one[0] == '-' || one[0] == '+') && one[1] != '-';
+    };
+    // `set -eou pipefail`: the name follows the letters, wherever the o is.
+    if (word == option.name && has_letters(before) && before.find('o') != std::string::npos)
+      return before[0] == '-';
+    if (has_letters(word) && option.letter != '\0' && word.find(option.letter) != std::string::npos)
+      return word[0] == '-';
+  }
+  return std::nullopt;
+}
+
+bool shebang_sets(const Script& script, const ShellOption& option) {
+  if (script.comments.empty() || script.comments.front().span.line != 1 || option.letter == '\0')
+    return false;
+  const auto& first = script.comments.front().text;
+  return first.starts_with("#!") &&
+         std::ranges::any_of(text::split(first, ' '), [&](const std::string& word) {
+           return word.starts_with('-') && !word.starts_with("--") &&
+                  word.find(option.letter) != std::string::npos;
+         });
+}
+
+bool has_exit_trap(const Script& script) {
+  return std::ranges::any_of(script.commands, [](const ScriptCommand& command) {
+    return command.words[0] == "trap" && std::ranges::any_of(command.words, [](const std::string& word) {
+             return word == "EXIT" || word == "ERR" || word == "0";
+           });
+  });
+}
+
+bool follows_test(const SourceSpan& from, const SourceSpan& to) {
+  for (auto at = from; at.line < to.line; ++at.line) {
+    const auto line = at.source_line();
+    const auto text = text::trim(line);
+    if (text.starts_with("if ") || text.starts_with("while ") || text.starts_with("until ") ||
+        text.starts_with("! ") || line.find("||") != std::string::npos ||
+        line.find("&&") != std::string::npos)
+      return true;
+  }
+  return false;
+}
+
+}  // namespace nlaunch::lint

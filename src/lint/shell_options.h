@@ -1,0 +1,30 @@
+#pragma once
+#include <optional>
+#include <string_view>
+
+#include "lint/lint_input.h"
+
+/// The options of a shell (`set -e`, `set -x`), as the recorded commands change them.
+namespace nlaunch::lint {
+
+/// An option of `set`.
+struct ShellOption {
+  char letter;  ///< 0: it has none
+  std::string_view name;
+};
+inline constexpr ShellOption kErrexit{'e', "errexit"};
+inline constexpr ShellOption kXtrace{'x', "xtrace"};
+inline constexpr ShellOption kPipefail{'\0', "pipefail"};
+
+/// What a command sets the option to: `set -euo pipefail`, `set +x`; nullopt for any other command.
+std::optional<bool> sets_option(const ScriptCommand& command, const ShellOption& option);
+/// True if the script's first line turns the option on: `#!/bin/bash -xe`.
+bool shebang_sets(const Script& script, const ShellOption& option);
+
+/// True if a command of the script sets a trap for EXIT or ERR, which can clean up in any case.
+bool has_exit_trap(const Script& script);
+
+/// True if a line between two places tests a command, so that a failure would be checked: `if`, `||`, `&&`.
+bool follows_test(const SourceSpan& from, const SourceSpan& to);
+
+}  // namespace nlaunch::lint

@@ -1,0 +1,129 @@
+#include <gtest/gtest.h>
+
+#include "unit/lint/support.h"
+
+namespace nlaunch::lint {
+namespace {
+
+using namespace support;
+
+std::string on_node(const std::string& text) {
+  return "#!/bin/bash\n#SBATCH -N 1 -c 8\n" + text;
+}
+
+Texts of(const char* rule, const std::string& text) {
+  return found(rule, script(on_node(text)));
+}
+
+TEST(EndlessWait, ForAFileThatMayNeverCome) {
+  const std::string there = "echo ready > head.txt\n";  // so that the loop ends here
+  for (const std::string loop :
+       {"while [ ! -f head.txt ]; do sleep 1; done\n", "until [[ -s head.txt ]]; do\n  sleep 1\ndone\n",
+        "while ! grep -q ready head.txt; do\n  sleep 5\ndone\n"})
+    EXPECT_EQ(of("endless-wait", there + loop + "python a.py\n"),
+              Texts{"note job.sh:4:1 this waits forever if what writes the file has died"})
+        << loop;
+  for (const std::string loop : {"while [ ! -f head.txt ] && [ $SECONDS -lt 60 ]; do sleep 1; done\n",
+                                 "while [ -f lock ]; do\n  work\ndone\n",
+                                 "until [ -f head.txt ]; do\n  kill -0 $PID || exit 1\n  sleep 1\ndone\n"})
+    EXPECT_EQ(of("endless-wait", there + loop + "python a.py\n"), Texts{}) << loop;
+}
+
+TEST(EndlessWait, AlsoInTheTextOfAStep) {
+  EXPECT_EQ(of("endless-wait",
+               "srun bash -c '\n  until ray start --address=h:1 --block; do\n    sleep 5\n  done'\n")
+                .size(),
+            1U);
+}
+
+TEST(WaitRunsOut, AndTheScriptGoesOn) {
+  const std::string server = "vllm serve a &\n";
+  EXPECT_EQ(
+      whole("wait-runs-out",
+            script(on_node(server +
+                           "for i in $(seq 60); do\n  curl -s localhost:8000 && break\n  sleep 5\ndone\n"
+                           "python a.py\n"))),
+      (Texts{"the script goes on if nothing has answered when this loop runs out",
+             "it counts its turns, but nothing below tells whether the last one succeeded: what follows runs "
+             "without the server, and fails later or hangs",
+             "after done: [ $ready = 1 ] || exit 1, with ready=1 before the break",
+             "bash(1), Compound Commands"}));
+  for (const std::string loop :
+       {"for i in {1..60}; do\n  if curl -s localhost:8000; then\n    break\n  fi\n  sleep 5\ndone\n",
+        "for ((i = 0; i < 60; i++)); do\n  nc -z localhost 8000 && break\n  sleep 5\ndone\n",
+        "n=0\nwhile [ $n -lt 60 ]; do\n  curl -s localhost:8000 && break\n  sleep 1\n  n=$((n + 1))\ndone\n"})
+    EXPECT_EQ(of("wait-runs-out", server + loop + "python a.py\n").size(), 1U) << loop;
+}
+
+TEST(WaitRunsOut, NotIfItIsChecked) {
+  const std::string loop = "for i in $(seq 60); do\n  curl -s localhost:8000 && break\n  sleep 5\ndone";
+  for (const std::string& text :
+       {loop + "\nif [ $i -eq 60 ]; then\n  exit 1\nfi\npython a.py\n",
+        loop + "\ncurl -sf localhost:8000 || exit\npython a.py\n",
+        loop + "\nkill -0 $! || exit 1\npython a.py\n", loop + "\n",
+        std::string("for i in $(seq 60); do\n  curl -s localhost:8000 && { ok=1; break; }\n  sleep 5\ndone\n"
+                    "[ $ok = 1 ] || echo no server\npython a.py\n"),
+        std::string("for i in $(seq 60); do\n  curl -s localhost:8000 && break\n  [ $i = 60 ] && exit 1\n  "
+                    "sleep 5\ndone\n"
+                    "python a.py\n"),
+        std::string("for i in $(seq 3); do\n  curl -O http://x/$i && break\ndone\npython a.py\n"),
+        std::string("for f in a b; do\n  curl -s localhost/$f && break\n  sleep 1\ndone\npython a.py\n")})
+    EXPECT_EQ(of("wait-runs-out", "vllm serve a &\n" + text), Texts{}) << text;
+}
+
+TEST(OpenServer, OnAllInterfacesWithoutAKey) {
+  EXPECT_EQ(of("open-server", "vllm serve a --host 0.0.0.0 --port 8000 &\nwait\n"),
+            Texts{"note job.sh:3:1 everyone who can reach the node can use this server: it listens on all "
+                  "interfaces, "
+                  "without a key"});
+  for (const std::string fine :
+       {"vllm serve a &\nwait\n", "vllm serve a --host 127.0.0.1\n",
+        "vllm serve a --host 0.0.0.0 --api-key \"$KEY\"\n", "VLLM_API_KEY=x vllm serve a --host 0.0.0.0\n",
+        "python app.py --host 0.0.0.0\n", "trl vllm-serve --host 0.0.0.0\n"})
+    EXPECT_EQ(of("open-server", fine), Texts{}) << fine;
+}
+
+TEST(OutputLost, OfAProgramInTheBackground) {
+  for (const std::string to : {"> /dev/null 2>&1", "&> /dev/null", ">/dev/null 2>/dev/null", ">& /dev/null"})
+    EXPECT_EQ(of("output-lost", "python s.py " + to + " &\npython a.py\n"),
+              Texts{"note job.sh:3:1 the output of python goes to /dev/null"})
+        << to;
+  for (const std::string fine : {"python s.py > /dev/null 2>&1\n", "python s.py 2> /dev/null &\nwait\n",
+                                 "python s.py > log 2>&1 &\nwait\n", "python s.py > /dev/null &\nwait\n",
+                                 "sleep 5 > /dev/null 2>&1 &\npython a.py\n"})
+    EXPECT_EQ(of("output-lost", fine), Texts{}) << fine;
+}
+
+TEST(HeldNodes, UntilTheTimeLimit) {
+  EXPECT_EQ(
+      of("held-nodes", "python a.py\nsleep infinity\n"),
+      Texts{"note job.sh:4:1 the job keeps its nodes until its time limit, even after python has exited"});
+  EXPECT_EQ(whole("held-nodes", script(on_node("vllm serve a &\ntail -f /dev/null\n"))).at(2),
+            "wait -n, which returns when a program in the background exits");
+  EXPECT_EQ(whole("held-nodes", script(on_node("ray start --head\nsleep 100000000\n"))).at(2),
+            "ray start --block, which returns when Ray stops");
+  for (const std::string fine : {"python a.py\nsleep 60\n", "vllm serve a &\nwait\n",
+                                 "sleep infinity &\npython a.py\n", "python a.py\ntail -f log\n"})
+    EXPECT_EQ(of("held-nodes", fine), Texts{}) << fine;
+  EXPECT_EQ(found("held-nodes", script("python a.py\nsleep infinity\n")), Texts{});
+}
+
+TEST(RayCpus, OfTheWholeMachine) {
+  EXPECT_EQ(of("ray-cpus", "ray start --head --port=6379\npython a.py\n"),
+            Texts{"note job.sh:3:1 Ray takes all CPUs of the node for its own, not those of the job"});
+  for (const std::string fine : {"ray start --head --num-cpus=8\npython a.py\n", "ray status\n",
+                                 "#SBATCH --exclusive\nray start --head\n"})
+    EXPECT_EQ(of("ray-cpus", fine), Texts{}) << fine;
+  EXPECT_EQ(found("ray-cpus", script("#SBATCH -N 1\nray start --head\n")), Texts{});
+}
+
+TEST(KillsOthers, EveryPythonOfTheUser) {
+  EXPECT_EQ(of("kills-others", "pkill -9 python\npython a.py\n"),
+            Texts{"note job.sh:3:1 pkill python kills every Python process of the user on this machine"});
+  for (const std::string fine :
+       {"pkill -9 -f train.py\npython a.py\n", "pkill ray\n", "#SBATCH --exclusive\npkill python\n"})
+    EXPECT_EQ(of("kills-others", fine), Texts{}) << fine;
+}
+
+}  // namespace
+}  // namespace nlaunch::lint
