@@ -36,10 +36,15 @@ std::string plain_name(std::string_view option) {
   return name;
 }
 
-/// "MY_API_KEY": a name instead of a value.
+/// "MY_API_KEY", "HF_TOKEN_2": a name instead of a value.
 bool is_upper_words(std::string_view value) {
+  constexpr std::size_t kLongestNumber = 2;
   return value.find('_') != std::string_view::npos &&
-         std::ranges::all_of(value, [](char c) { return (c >= 'A' && c <= 'Z') || c == '_'; });
+         std::ranges::all_of(text::split(value, '_'), [](std::string_view part) {
+           return part.find_first_not_of(kUpper) == std::string_view::npos ||
+                  (part.size() <= kLongestNumber &&
+                   part.find_first_not_of(kDigits) == std::string_view::npos);
+         });
 }
 
 /// "00000000".

@@ -393,7 +393,8 @@ void check_cleanup_fails(const LintInput& input, Report& report) {
   std::set<std::string> killed;
   std::set<bool> told;  // of kill, and of the others
   for (const auto& command : script.commands) {
-    worked = worked || command.works;
+    // A program in the background still runs until the script does something else.
+    worked = worked || (command.works && !command.background) || command.words[0] == "wait";
     if (command.shell != shell) continue;
     errexit = sets_option(command, kErrexit).value_or(errexit);
     const auto name = name_of_killer(command);

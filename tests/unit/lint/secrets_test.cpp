@@ -98,12 +98,13 @@ TEST(Secrets, WordsThatStandForAValue) {
                            "TO_BE_FILLED",
                            "to-be-filled-in",
                            "MY_API_KEY",
+                           "HF_TOKEN_2",
                            "e2b_0000000000000000",
                            "placeholder1"}) {
     EXPECT_TRUE(is_to_be_filled_in(word)) << word;
   }
-  for (const auto* word :
-       {"12345678", "abcdefgh", "disabled1", "..secret..", "ABCDEFGH", "A_B_C_D_1", "a_0000000"}) {
+  for (const auto* word : {"12345678", "abcdefgh", "disabled1", "..secret..", "ABCDEFGH", "A_B_C_D1",
+                           "A_B_C_100", "a_0000000"}) {
     EXPECT_FALSE(is_to_be_filled_in(word)) << word;
   }
 }

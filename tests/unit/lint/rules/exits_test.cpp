@@ -180,7 +180,7 @@ TEST(ExitCodeHidden, ACodeThatIsOnlyPrintedIsNotKept) {
        {"srun python a.py\ncode=$?\nif [ $code -ne 0 ]; then mail me; fi\necho $code\n",
         "srun python a.py\ncode=$?\necho $code; exit $code\n",
         "srun python a.py\necho $? > code.txt || exit\n",
-        "srun python a.py\ncode=$?\nreport \"$code\"\necho done\n",
+        "srun python a.py\ncode=$?\ntest \"$code\" = 0\necho done\n",
         "srun python a.py\nexport code=$?\necho\n"})
     EXPECT_EQ(hidden(text), Texts{}) << text;
 }

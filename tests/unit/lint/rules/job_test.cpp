@@ -94,7 +94,7 @@ TEST(SlurmUnset, WithoutItsOption) {
           "SLURM_GPUS_ON_NODE, which Slurm sets in each case, or #SBATCH --gpus-per-node=…",
           "sbatch(1), OUTPUT ENVIRONMENT VARIABLES"}));
   EXPECT_EQ(of("slurm-unset", job("-N 2", "N=$((SLURM_NNODES * SLURM_NTASKS_PER_NODE))\npython a.py $N\n")),
-            Texts{"warning job.sh:3:23 SLURM_NTASKS_PER_NODE is empty: the job is not submitted with "
+            Texts{"warning job.sh:3:21 SLURM_NTASKS_PER_NODE is empty: the job is not submitted with "
                   "--ntasks-per-node"});
   EXPECT_EQ(
       of("slurm-unset", job("-n 2", "export OMP_NUM_THREADS=${SLURM_CPUS_PER_TASK}\nsrun python a.py\n"))

@@ -70,7 +70,7 @@ TEST(SecretPrinted, ByEcho) {
              "sbatch(1), --output; bash(1), Parameter Expansion"}));
   EXPECT_EQ(
       found("secret-printed", script("if true; then\n  printf '%s\\n' \"${HF_TOKEN:-none}\" >&2\nfi\n")),
-      Texts{"warning job.sh:2:21 this prints the value of HF_TOKEN"});
+      Texts{"warning job.sh:2:20 this prints the value of HF_TOKEN"});
   for (const std::string line :
        {"echo \"$WANDB_API_KEY\" > ~/.wandb", "echo $HF_TOKEN | docker login --password-stdin",
         "echo \"${HF_TOKEN:+set}\"", "echo \"${HF_TOKEN:0:4}...\"", "echo '$HF_TOKEN'", "echo ${#HF_TOKEN}",
