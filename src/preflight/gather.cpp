@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "plan/fixed_ports.h"
+#include "sys/proc.h"
 #include "sys/tcp_port.h"
 #include "sys/tcp_sockets.h"
 
@@ -26,8 +27,9 @@ std::vector<PortFact> ask_ports(const plan::Plan& plan, const plan::BoundNode& n
       const auto trouble = sys::try_to_listen(port.number);
       auto& fact =
           out.emplace_back(PortFact{process.name, port.number, trouble ? trouble.message() : "", port.sure});
-      const auto holder = trouble ? sys::port_holder(port.number) : std::nullopt;
+      auto holder = trouble ? sys::port_holder(sys::listening_sockets(), "", port.number) : std::nullopt;
       if (!holder) continue;
+      holder->user_name = sys::user_name(holder->user);
       fact.holder = holder->str();
       fact.remedy = holder->how_to_free();
     }

@@ -241,6 +241,23 @@ std::string source_of(const plan::Role& role, const PortTaken& taken) {
   return role.rendezvous_port == taken.port ? fmt::format("MASTER_PORT of {}", role_at(role)) : role_at(role);
 }
 
+/// The first line of the last traceback, or of the first of those that led to it; the number of lines if
+/// there is none.
+std::size_t start_of_traceback(const std::vector<std::string>& lines) {
+  std::size_t start = lines.size();
+  bool counts = true;
+  for (std::size_t i = lines.size(); i-- > 0;) {
+    if (lines[i].contains("During handling of the above exception") ||
+        lines[i].contains("The above exception was the direct cause"))
+      counts = true;
+    if (!lines[i].contains("Traceback (most recent call last)")) continue;
+    if (!counts) break;
+    start = i;
+    counts = false;
+  }
+  return start;
+}
+
 }  // namespace
 
 Explanation explain(const plan::Role& role, const std::string& process, const NotReadySeen& seen) {
@@ -293,12 +310,24 @@ std::string loading_line(const std::vector<std::string>& lines) {
 
 std::optional<std::vector<std::uint16_t>> ports_in_use(const std::vector<std::string>& lines) {
   static const RE2 kInUse(R"((?i)EADDRINUSE|address already in use|port \d+ is (?:already )?in use)");
+  static const RE2 kBindError(R"((?i)EADDRINUSE|address already in use)");
+  // "trying port 8001", "using 8001 instead"; not "use another port", which the user has to do
+  static const RE2 kGoesOn(
+      R"((?i)\b(?:re)?trying\b|\bf[ae]ll(?:s|ing)?[ -]?back\b|\binstead\b|[,;.:-] (?:now )?using\b)"
+      R"(|\bswitch(?:ed|ing) to\b|\b(?:chose|choosing|picked|picking|selected|selecting)\b)"
+      R"(|\bnext (?:free |available )?port\b|\bwill use\b)"
+      R"(|\busing (?:a |the )?(?:different|free|next|other|random)\b)");
+  constexpr std::size_t kEnd = 20;
   // "('0.0.0.0', 8000)", "port: 29500", "port 8000", "127.0.0.1:6379"
   static const RE2 kPort(R"((?i)(?:', |\bport[:=]? |\d\.\d+:|\*:|localhost:)(\d{2,5})\b)");
   bool is_one = false;
   std::vector<std::uint16_t> ports;
-  for (const auto& line : lines) {
-    if (!RE2::PartialMatch(line, kInUse)) continue;
+  const auto traceback = start_of_traceback(lines);
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const auto& line = lines[i];
+    if (!RE2::PartialMatch(line, kInUse) || RE2::PartialMatch(line, kGoesOn)) continue;
+    const bool ends_it = i + kEnd >= lines.size() || (i >= traceback && RE2::PartialMatch(line, kBindError));
+    if (!ends_it) continue;
     is_one = true;
     re2::StringPiece rest(line);
     std::string number;

@@ -51,7 +51,8 @@ const std::vector<std::string>& health_paths();
 /// Of lines of output, the last one that reports that something is being loaded, downloaded or compiled;
 /// empty: none does.
 std::string loading_line(const std::vector<std::string>& lines);
-/// The ports that lines about a port in use name, in their order; nothing if no line is about one.
+/// The ports that lines about a port in use name, in their order; nothing if no line is about one. Only what
+/// the output ends with counts, and no line that says that another port is tried: the program went on.
 std::optional<std::vector<std::uint16_t>> ports_in_use(const std::vector<std::string>& lines);
 
 }  // namespace nlaunch::supervise

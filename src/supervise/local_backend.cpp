@@ -84,6 +84,14 @@ struct LocalBackend::Live {
       fresh_line{};  ///< for the line that shows that it has the weights, since it was started
   std::unique_ptr<Readiness> fresh{};  ///< while it is stale
 
+  /// Its end is near: nothing else matters.
+  void end_checks() {
+    readiness.reset();
+    search.reset();
+    liveness.reset();
+    throughput.reset();
+  }
+
   /// Resolves a path relative to its working directory.
   [[nodiscard]] std::string absolute(const std::string& path) const {
     return path.empty() || path.starts_with('/') ? path : fmt::format("{}/{}", bound->workdir, path);
@@ -339,10 +347,7 @@ void LocalBackend::ended(ProcessIndex process, sys::WaitStatus status) {
   live.ended = true;
   live.status = status;
   live.ended_at = since_start();
-  live.readiness.reset();
-  live.search.reset();
-  live.liveness.reset();
-  live.throughput.reset();
+  live.end_checks();
   live.fresh.reset();
   tell_error(process, live);
   tell(process_event::Ended{process, status});
@@ -392,40 +397,49 @@ void LocalBackend::look_around(ProcessIndex process) {
                waited = options_.node.masker.mask(live.readiness->status())](NotReadySeen seen) {
     tell(process_event::NotReady{process, waited, std::move(seen)});
   };
-  live.search = std::make_unique<NotReadySearch>(loop_, live.ready(), tree_of(live.subtree.leader),
-                                                 seen_so_far(live), std::move(done));
+  const auto tree = tree_of(live.subtree.leader);
+  live.search =
+      std::make_unique<NotReadySearch>(loop_, live.ready(), tree, seen_so_far(live, tree), std::move(done));
 }
 
-NotReadySeen LocalBackend::seen_so_far(const Live& live) const {
+NotReadySeen LocalBackend::seen_so_far(const Live& live, const std::vector<pid_t>& tree) const {
   const auto& masker = options_.node.masker;
   NotReadySeen seen{.check = masker.mask(live.readiness->target()),
                     .last = masker.mask(live.readiness->result()),
                     .loading = loading_line(last_lines_of(live))};
-  const auto port = port_checked_here(live.ready());
-  const auto holder = port ? sys::port_holder(*port) : std::nullopt;
-  const auto own = tree_of(live.subtree.leader);
-  const bool is_strange = holder && std::ranges::find(own, holder->pid) == own.end() &&
-                          !plan::is_started_elsewhere(live.bound->argv);
-  if (!is_strange) return seen;
-  seen.stranger = name_of_holder(*holder);
-  if (seen.stranger == holder->str()) seen.remedy = holder->how_to_free();
+  const auto peer = live.readiness->peer();
+  if (!peer || plan::is_started_elsewhere(live.bound->argv)) return seen;
+  const auto holder = sys::port_holder(sys::listening_sockets(), peer->address, peer->port, tree);
+  if (!holder || std::ranges::find(tree, holder->pid) != tree.end()) return seen;
+  const auto [name, remedy] = described(*holder);
+  seen.stranger = name;
+  seen.remedy = remedy;
   return seen;
 }
 
-/// "engine.1 of this run", "server.py (pid 4711, user alice)"
-std::string LocalBackend::name_of_holder(const sys::PortHolder& holder) const {
-  for (const auto& [process, live] : live_) {
-    const auto own = live.subtree.leader > 0 ? tree_of(live.subtree.leader) : std::vector<pid_t>();
-    if (std::ranges::find(own, holder.pid) != own.end())
-      return fmt::format("{} of this run", live.bound->name);
+/// The process of this run that `pid` is, or descends from; null: none.
+const LocalBackend::Live* LocalBackend::live_of(pid_t pid) const {
+  while (pid > 1) {
+    for (const auto& [process, live] : live_)
+      if (live.subtree.leader == pid) return &live;
+    const auto info = sys::process_info(pid);
+    pid = info ? info->parent : 0;
   }
-  return holder.str();
+  return nullptr;
+}
+
+/// "engine.1 of this run", without a remedy; "server.py (pid 4711, user alice)", with one.
+LocalBackend::Holder LocalBackend::described(sys::PortHolder holder) const {
+  if (const auto* live = live_of(holder.pid)) return {fmt::format("{} of this run", live->bound->name), ""};
+  if (holder.is_own()) holder.user_name = own_user_;
+  return {holder.str(), holder.how_to_free()};
 }
 
 /// The port that the output of a failed process says is in use: of those that it names, else of those that
 /// the process was given, the first that somebody else holds.
 std::optional<PortTaken> LocalBackend::port_taken(const Live& live) const {
   constexpr std::size_t kLines = 200;
+  constexpr std::size_t kMostPorts = 16;
   if (live.killed || live.status.ok()) return std::nullopt;
   auto ports = ports_in_use(output_->last_lines(live.output, kLines));
   if (!ports) return std::nullopt;
@@ -433,15 +447,18 @@ std::optional<PortTaken> LocalBackend::port_taken(const Live& live) const {
   ports->insert(ports->end(), own.begin(), own.end());
   for (const auto port : plan::ports_in(live.bound->argv)) ports->push_back(port);
   if (const auto checked = port_checked_here(live.ready())) ports->push_back(*checked);
+  ports->resize(std::min(ports->size(), kMostPorts));
+  const auto listening = sys::listening_sockets();
+  const auto run = run_pids();
   for (const auto port : *ports) {
-    const auto holder = sys::port_holder(port);
+    const auto holder = sys::port_holder(listening, "", port, run);
     if (!holder) continue;
     const auto index = std::ranges::find(own, port) - own.begin();
-    PortTaken taken{.port = port,
-                    .index = index == std::ssize(own) ? -1 : static_cast<std::int32_t>(index),
-                    .holder = name_of_holder(*holder)};
-    if (taken.holder == holder->str()) taken.remedy = holder->how_to_free();
-    return taken;
+    const auto [name, remedy] = described(*holder);
+    return PortTaken{.port = port,
+                     .index = index == std::ssize(own) ? -1 : static_cast<std::int32_t>(index),
+                     .holder = name,
+                     .remedy = remedy};
   }
   return std::nullopt;
 }
@@ -523,10 +540,7 @@ void LocalBackend::on(const action::SignalGroup& send) {
     // A stopped process would only receive the signal when it is continued.
     signal_group(live.subtree.leader, live.bound->wrapper, SIGCONT);
   }
-  live.readiness.reset();
-  live.search.reset();
-  live.liveness.reset();
-  live.throughput.reset();
+  live.end_checks();
 }
 
 void LocalBackend::on(const action::SignalProcess& send) {
@@ -538,13 +552,15 @@ void LocalBackend::on(const action::SignalProcess& send) {
 void LocalBackend::on(const action::KillTree& kill) {
   auto& live = live_.at(kill.process);
   live.killed = true;
+  live.end_checks();
   Cleaner::kill(live.subtree);
   give_up_later(kill.process);
 }
 
 void LocalBackend::on(const action::KillAll&) {
   sys::kill_descendants({});
-  for (const auto& [process, live] : live_) {
+  for (auto& [process, live] : live_) {
+    live.end_checks();
     if (live.subtree.leader > 0) give_up_later(process);
   }
 }

@@ -105,9 +105,14 @@ class LocalBackend : public ProcessBackend {
   void tell_error(ProcessIndex process, Live& live);
   void watch_for_line(Live& live);
   void look_around(ProcessIndex process);
-  [[nodiscard]] NotReadySeen seen_so_far(const Live& live) const;
+  [[nodiscard]] NotReadySeen seen_so_far(const Live& live, const std::vector<pid_t>& tree) const;
   [[nodiscard]] std::optional<PortTaken> port_taken(const Live& live) const;
-  [[nodiscard]] std::string name_of_holder(const sys::PortHolder& holder) const;
+  [[nodiscard]] const Live* live_of(pid_t pid) const;
+  struct Holder {
+    std::string name;
+    std::string remedy;
+  };
+  [[nodiscard]] Holder described(sys::PortHolder holder) const;
   void notify_failed(const action::Notify& notify, const std::string& why);
   void ended(ProcessIndex process, sys::WaitStatus status);
   [[nodiscard]] std::map<std::string, std::uint64_t> log_sizes() const;
@@ -126,6 +131,8 @@ class LocalBackend : public ProcessBackend {
   Options options_;
   Tell tell_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  /// Looked up once: a directory service that does not answer must not hold up the supervision.
+  std::string own_user_ = sys::user_name();
   Cleaner cleaner_;
   sys::SharedMemory shared_memory_;
   std::unique_ptr<Output> output_;

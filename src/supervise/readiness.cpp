@@ -10,7 +10,6 @@
 
 #include "base/text.h"
 #include "sys/exec_check.h"
-#include "sys/net_check.h"
 #include "sys/tcp_sockets.h"
 
 namespace nlaunch::supervise {
@@ -109,7 +108,6 @@ struct Readiness::State : std::enable_shared_from_this<State> {
   /// Why the server that answered is not the expected one. If that cannot be determined, it is reported and
   /// the answer is accepted.
   sys::CheckResult doubt() {
-    const auto peer = check ? check->own_peer() : std::nullopt;
     if (!peer || !then.own) return std::nullopt;
     const auto owner = sys::port_owner(peer->address, peer->port, then.own());
     if (owner.of == sys::PortOwner::Of::own) return std::nullopt;
@@ -129,7 +127,9 @@ struct Readiness::State : std::enable_shared_from_this<State> {
   }
 
   void judge(sys::CheckResult result) {
+    if (over) return;
     asked.reset();
+    peer = check ? check->own_peer() : std::nullopt;
     const int status = ready.http.empty() ? 0 : check->status();
     // A server that is still loading refuses connections or answers 5xx. Waiting does not change 3xx and 4xx.
     const bool stays = status >= 300 && status < 500;
@@ -150,6 +150,7 @@ struct Readiness::State : std::enable_shared_from_this<State> {
   }
 
   void finish(const std::function<void()>& call) {
+    if (std::exchange(over, true)) return;
     const auto keep = shared_from_this();
     const auto how = call;
     abandon();
@@ -172,6 +173,8 @@ struct Readiness::State : std::enable_shared_from_this<State> {
   sys::Loop::TimerId next = 0;
   std::unique_ptr<sys::NetCheck> check;
   std::unique_ptr<sys::ExecCheck> asked;
+  std::optional<sys::NetCheck::Peer> peer;  ///< of the last check that has a result
+  bool over = false;
   std::string last = "no answer yet";
 };
 
@@ -198,6 +201,11 @@ std::string Readiness::target() const {
 std::string Readiness::result() const {
   const auto says = state_->asked ? state_->asked->last_line() : "";
   return says.empty() ? state_->last : says;
+}
+
+std::optional<sys::NetCheck::Peer> Readiness::peer() const {
+  const auto now = state_->check ? state_->check->own_peer() : std::nullopt;
+  return now ? now : state_->peer;
 }
 
 std::string problem_with(const plan::Ready& ready) {

@@ -12,6 +12,7 @@
 #include "base/units.h"
 #include "plan/plan.h"
 #include "sys/loop.h"
+#include "sys/net_check.h"
 #include "sys/spawn.h"
 
 namespace nlaunch::supervise {
@@ -40,8 +41,8 @@ class LineWatch {
   std::function<void()> then_;
 };
 
-/// Waits until a process is ready, without blocking the loop. Once destroyed, it stops waiting and calls
-/// nothing.
+/// Waits until a process is ready, without blocking the loop. It calls `ready` or `timed_out`, once: what a
+/// check in progress reports after that does not count. Once destroyed, it stops waiting and calls nothing.
 class Readiness {
  public:
   struct Then {
@@ -71,6 +72,8 @@ class Readiness {
   /// The same in two parts.
   [[nodiscard]] std::string target() const;
   [[nodiscard]] std::string result() const;
+  /// The address of this machine to which the last check connected; empty: it did not, or to another machine.
+  [[nodiscard]] std::optional<sys::NetCheck::Peer> peer() const;
 
  private:
   struct State;

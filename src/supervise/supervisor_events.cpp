@@ -48,6 +48,7 @@ void Supervisor::on(Duration at, const process_event::Ready& ready) {
 void Supervisor::note_ready(ProcessIndex process, Duration at) {
   auto& report = outcome_.processes[process];
   report.ready = at;
+  explanations_.erase(process);
   record("process-ready",
          {{"process", report.name}, {"after_ms", (at - report.started.value_or(at)).count()}});
   if (begins_stale(rules_, state_, process)) record("process-stale", {{"process", report.name}});
@@ -89,6 +90,7 @@ void Supervisor::say_once_all_are_ready(ProcessIndex process, Duration at) {
 
 void Supervisor::on(Duration, const process_event::NotReady& not_ready) {
   const auto process = not_ready.process;
+  if (!std::holds_alternative<Running>(state_.processes[process].phase)) return;  // stopped meanwhile
   if (!outcome_.decided) outcome_.not_ready = not_ready.waited;
   if (rules_.processes[process].ready == ProcessRules::Ready::exited)
     say(fmt::format("stopping {} ({})", name_of(process), not_ready.waited));

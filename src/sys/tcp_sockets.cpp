@@ -46,29 +46,28 @@ std::string_view plain(std::string_view address) {
   return address.starts_with(kMapped) ? address.substr(kMapped.size()) : address;
 }
 
-/// The inodes of the sockets that listen on the port, on exactly this address or else on all addresses.
-std::set<std::string> listening(std::string_view address, std::uint16_t port) {
-  std::set<std::string> exact;
-  std::set<std::string> all;
-  for (const auto& socket : tcp_sockets(::getpid())) {
-    if (socket.state != kTcpListen || socket.local.port != port) continue;
+/// Those that listen on the port, on exactly this address or else on all addresses. Without an address: those
+/// of any.
+std::vector<TcpSocket> at_port(const std::vector<TcpSocket>& listening, std::string_view address,
+                               std::uint16_t port) {
+  std::vector<TcpSocket> exact;
+  std::vector<TcpSocket> all;
+  for (const auto& socket : listening) {
+    if (socket.local.port != port) continue;
     const auto bound = plain(socket.local.address);
-    if (bound == plain(address)) exact.insert(socket.inode);
-    if (bound == "0.0.0.0" || bound == "::") all.insert(socket.inode);
+    if (address.empty() || bound == plain(address)) exact.push_back(socket);
+    if (bound == "0.0.0.0" || bound == "::") all.push_back(socket);
   }
   return exact.empty() ? all : exact;
 }
 
-bool holds_one(pid_t pid, const std::set<std::string>& inodes) {
-  return std::ranges::any_of(open_sockets(pid),
-                             [&](const auto& open) { return inodes.contains(open.second); });
-}
-
-/// Any of the sockets that listen on the port.
-std::optional<TcpSocket> listener_of(std::uint16_t port) {
-  for (auto& socket : tcp_sockets(::getpid()))
-    if (socket.state == kTcpListen && socket.local.port == port) return std::move(socket);
-  return std::nullopt;
+/// The first of the sockets that the process has open; null: it has none.
+const TcpSocket* held_by(pid_t pid, const std::vector<TcpSocket>& sockets) {
+  const auto open = open_sockets(pid);
+  const auto found = std::ranges::find_if(sockets, [&](const TcpSocket& socket) {
+    return std::ranges::any_of(open, [&](const auto& one) { return one.second == socket.inode; });
+  });
+  return found == sockets.end() ? nullptr : &*found;
 }
 
 bool hides_its_files(pid_t pid) {
@@ -115,46 +114,66 @@ std::vector<std::pair<int, std::string>> open_sockets(pid_t pid) {
 }
 
 PortOwner port_owner(const std::string& address, std::uint16_t port, const std::vector<pid_t>& own) {
-  const auto inodes = listening(address, port);
-  if (inodes.empty()) return {};
-  if (std::ranges::any_of(own, [&](pid_t pid) { return holds_one(pid, inodes); }))
-    return {PortOwner::Of::own};
+  const auto sockets = at_port(listening_sockets(), address, port);
+  if (sockets.empty()) return {};
+  const auto holds_one = [&](pid_t pid) { return held_by(pid, sockets) != nullptr; };
+  if (std::ranges::any_of(own, holds_one)) return {PortOwner::Of::own};
   if (std::ranges::any_of(own, hides_its_files)) return {};
   PortOwner found{PortOwner::Of::other};
   for_each_process([&](const ProcessInfo& process) {
-    if (found.name.empty() && holds_one(process.pid, inodes))
+    if (found.name.empty() && holds_one(process.pid))
       found.name =
           fmt::format("{} (pid {})", process_title(command_line(process.pid), process.name), process.pid);
   });
   return found;
 }
 
+std::vector<TcpSocket> listening_sockets() {
+  auto sockets = tcp_sockets(::getpid());
+  std::erase_if(sockets, [](const TcpSocket& socket) { return socket.state != kTcpListen; });
+  return sockets;
+}
+
+bool PortHolder::is_own() const {
+  return user == ::geteuid();
+}
+
 std::string PortHolder::str() const {
-  const auto what = pid == 0 ? fmt::format("a process of user {}", user)
-                             : fmt::format("{} (pid {}, user {})", text::printable(program), pid, user);
+  const auto who = user_name.empty() ? fmt::format("uid {}", user) : fmt::format("user {}", user_name);
+  const auto what = pid == 0 ? fmt::format("a process of {}", who)
+                             : fmt::format("{} (pid {}, {})", text::printable(program), pid, who);
   return run.empty() ? what : fmt::format("{} of run {}", what, text::printable(run));
 }
 
 std::string PortHolder::how_to_free() const {
   if (!run_dir.empty())
     return fmt::format("stop that run with `nlaunch stop {}`", text::shell_quote(run_dir));
-  return is_own && pid != 0 ? fmt::format("stop it with `kill {}`", pid)
-                            : fmt::format("ask user {} to stop it", user);
+  if (is_own() && pid != 0) return fmt::format("stop it with `kill {}`", pid);
+  return user_name.empty() ? fmt::format("ask the user with uid {} to stop it", user)
+                           : fmt::format("ask user {} to stop it", user_name);
 }
 
-std::optional<PortHolder> port_holder(std::uint16_t port) {
-  const auto socket = listener_of(port);
-  if (!socket) return std::nullopt;
-  PortHolder holder{.user = user_name(socket->user), .is_own = socket->user == ::geteuid()};
-  for_each_process([&](const ProcessInfo& process) {
-    if (holder.pid != 0 || !holds_one(process.pid, {socket->inode})) return;
-    holder.pid = process.pid;
-    holder.program = process_title(command_line(process.pid), process.name);
-    // launch/bind/own_environment.cpp sets them.
-    const auto environment = initial_environment(process.pid);
-    holder.run = env_value(environment, "NLAUNCH_RUN_ID");
-    holder.run_dir = env_value(environment, "NLAUNCH_RUN_DIR");
-  });
+std::optional<PortHolder> port_holder(const std::vector<TcpSocket>& listening, const std::string& address,
+                                      std::uint16_t port, const std::vector<pid_t>& first) {
+  const auto sockets = at_port(listening, address, port);
+  if (sockets.empty()) return std::nullopt;
+  PortHolder holder{.user = sockets.front().user};
+  const auto ask = [&](pid_t pid) {
+    const auto* socket = holder.pid == 0 ? held_by(pid, sockets) : nullptr;
+    if (socket == nullptr) return;
+    holder.pid = pid;
+    holder.user = socket->user;
+  };
+  std::ranges::for_each(first, ask);
+  if (holder.pid == 0) for_each_process([&](const ProcessInfo& process) { ask(process.pid); });
+  if (holder.pid == 0)
+    return std::ranges::any_of(first, hides_its_files) ? std::nullopt : std::optional(holder);
+  const auto info = process_info(holder.pid);
+  holder.program = process_title(command_line(holder.pid), info ? info->name : "");
+  // launch/bind/own_environment.cpp sets them.
+  const auto environment = initial_environment(holder.pid);
+  holder.run = env_value(environment, "NLAUNCH_RUN_ID");
+  holder.run_dir = env_value(environment, "NLAUNCH_RUN_DIR");
   return holder;
 }
 
@@ -163,8 +182,8 @@ std::vector<TcpSocket::End> listening_ends(const std::vector<pid_t>& pids) {
   for (const auto pid : pids)
     for (const auto& [fd, inode] : open_sockets(pid)) inodes.insert(inode);
   std::vector<TcpSocket::End> ends;
-  for (const auto& socket : tcp_sockets(::getpid()))
-    if (socket.state == kTcpListen && inodes.contains(socket.inode)) ends.push_back(socket.local);
+  for (const auto& socket : listening_sockets())
+    if (inodes.contains(socket.inode)) ends.push_back(socket.local);
   std::ranges::stable_sort(ends, {}, &TcpSocket::End::port);
   return ends;
 }

@@ -46,21 +46,29 @@ struct PortOwner {
 /// `address`, as above, is an address in the caller's network namespace to which a connection was made.
 PortOwner port_owner(const std::string& address, std::uint16_t port, const std::vector<pid_t>& own);
 
-/// A process that listens on a port of this machine, whatever the address.
+/// A process that listens on a port of this machine.
 struct PortHolder {
   pid_t pid = 0;          ///< 0: it is hidden from this user
   std::string program{};  ///< "python3 -m http.server"; empty likewise
-  std::string user{};     ///< the name of its user
-  bool is_own = false;    ///< it runs as this user
+  uid_t user = 0;
+  /// Left to the caller: a directory service that has to be asked for it can take its time.
+  std::string user_name{};
   std::string run{};      ///< the id of the nlaunch run that started it; empty: none, or not visible
   std::string run_dir{};  ///< the directory of that run
+  /// It runs as this user.
+  [[nodiscard]] bool is_own() const;
   /// "server.py (pid 4711, user alice) of run 20260131-120000-17"
   [[nodiscard]] std::string str() const;
   /// What frees the port: "stop that run with `nlaunch stop /runs/grpo/20260131-120000-17`".
   [[nodiscard]] std::string how_to_free() const;
 };
-/// Empty if nobody is seen to listen there.
-std::optional<PortHolder> port_holder(std::uint16_t port);
+/// The sockets that listen in the caller's network namespace.
+std::vector<TcpSocket> listening_sockets();
+/// Who listens there, according to these sockets. `address`: as of `port_owner`; empty: any address. `first`:
+/// the processes that are asked before all others. Empty if nobody is seen to listen there, or if it is
+/// unknown who does: the holder is hidden, and so are the descriptors of one of `first`.
+std::optional<PortHolder> port_holder(const std::vector<TcpSocket>& listening, const std::string& address,
+                                      std::uint16_t port, const std::vector<pid_t>& first = {});
 
 /// The addresses on which these processes listen, by port.
 std::vector<TcpSocket::End> listening_ends(const std::vector<pid_t>& pids);

@@ -227,5 +227,41 @@ TEST(PortsInUse, AreThoseThatTheLinesName) {
   EXPECT_EQ(ports_in_use({"Address already in use: 127.0.0.1:6379, port 6379"}), Ports{6379});
 }
 
+TEST(PortsInUse, OfAProgramThatTriesAnotherAreNotItsEnd) {
+  for (const auto* line :
+       {"Port 8000 is already in use, trying port 8001", "Port 8000 is in use. Using port 8001.",
+        "port 8000 is in use, using 8001 instead", "Address already in use (8000): falling back to 8001",
+        "port 8000 is in use; fallback: 8001", "Port 8000 is in use, switching to port 8001",
+        "Address already in use: 127.0.0.1:8000; retrying with the next port",
+        "Port 8000 is in use, will use a random port", "Port 8000 is already in use, selected port 8001"})
+    EXPECT_EQ(ports_in_use({line}), std::nullopt) << line;
+  for (const auto* line : {"Port 8000 is already in use. Please use another port.",
+                           "Address already in use: port 8000; is another process using it?",
+                           "port 8000 is in use: try another one, or start with --port"})
+    EXPECT_EQ(ports_in_use({line}), std::vector<std::uint16_t>{8000}) << line;
+}
+
+TEST(PortsInUse, AreThoseThatTheOutputEndsWith) {
+  const auto followed = [](std::vector<std::string> lines, int by, const std::string& more) {
+    for (int i = 0; i < by; ++i) lines.push_back(more);
+    return ports_in_use(lines);
+  };
+  const std::vector<std::uint16_t> port{8000};
+  EXPECT_EQ(followed({"Port 8000 is already in use"}, 19, "step"), port);
+  EXPECT_EQ(followed({"Port 8000 is already in use"}, 20, "step"), std::nullopt);
+  const std::string header = "(APIServer pid=1) Traceback (most recent call last):";
+  const std::string bind = "OSError: [Errno 98] Address already in use: ('0.0.0.0', 8000)";
+  EXPECT_EQ(followed({header, "  sock.bind(addr)", bind}, 30, "  shutting down"), port);
+  EXPECT_EQ(followed({header, bind, "", "During handling of the above exception, another exception occurred:",
+                      "", header, "RuntimeError: no server"},
+                     30, "  shutting down"),
+            port);
+  EXPECT_EQ(followed({header, bind, "caught it", header, "torch.OutOfMemoryError: CUDA out of memory."}, 30,
+                     "  shutting down"),
+            std::nullopt);
+  EXPECT_EQ(followed({header, "Port 8000 is already in use"}, 30, "step"), std::nullopt)
+      << "the exception is another one";
+}
+
 }  // namespace
 }  // namespace nlaunch::supervise

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "sys/proc.h"
 #include "sys/tcp_sockets.h"
 #include "unit/run_until.h"
 #include "unit/supervise/folder.h"
@@ -230,18 +231,39 @@ TEST_F(Local, WhoHasEndedOrWasAskedToIsNotWaitedFor) {
   EXPECT_TRUE(all<process_event::NotReady>().empty());
 }
 
-TEST_F(Local, AStrangerOnThePortIsATroubleOfTheRole) {
-  const sys::UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+/// This process listens on a port of its own machine.
+class WithAStranger : public Local {
+ protected:
+  void SetUp() override {
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address);
+    ASSERT_EQ(::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), size), 0);
+    ASSERT_EQ(::listen(fd.get(), 9), 0);
+    ASSERT_EQ(::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+    port = ntohs(address.sin_port);
+    if (sys::port_owner("127.0.0.1", port, {}).of != sys::PortOwner::Of::other)
+      GTEST_SKIP() << "who listens cannot be seen here";
+  }
+  /// What frees the port.
+  [[nodiscard]] static std::string remedy() { return fmt::format("stop it with `kill {}`", ::getpid()); }
+  [[nodiscard]] static bool is_this_process(const std::string& holder) {
+    return holder.ends_with(fmt::format(" (pid {}, user {})", ::getpid(), sys::user_name()));
+  }
+  /// The port that is reported as taken once the engine has ended with this.
+  std::optional<PortTaken> taken(const std::string& script) {
+    start(script, 2);
+    await<process_event::Ended>();
+    backend->perform(action::CleanUp{2, false});
+    return await<process_event::CleanedUp>()[0].port;
+  }
+
+  sys::UniqueFd fd{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
   sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  ASSERT_EQ(::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), size), 0);
-  ASSERT_EQ(::listen(fd.get(), 9), 0);
-  ASSERT_EQ(::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
-  const auto port = ntohs(address.sin_port);
-  if (sys::port_owner("127.0.0.1", port, {}).of != sys::PortOwner::Of::other)
-    GTEST_SKIP() << "who listens cannot be seen here";
+  std::uint16_t port = 0;
+};
+
+TEST_F(WithAStranger, ItIsATroubleOfTheRole) {
   bound(2).ready.tcp = fmt::format("127.0.0.1:{}", port);
   start("sleep 60", 2);
   backend->perform(action::AwaitReady{2});
@@ -249,6 +271,61 @@ TEST_F(Local, AStrangerOnThePortIsATroubleOfTheRole) {
   EXPECT_TRUE(troubles()[0].starts_with(fmt::format("engine is not ready: port {} is held by ", port)))
       << troubles()[0];
   EXPECT_TRUE(all<process_event::Ready>().empty());
+}
+
+TEST_F(WithAStranger, ItIsWhyTheCheckTimedOut) {
+  bound(2).ready.tcp = fmt::format("localhost:{}", port);
+  bound(2).ready.timeout = 100ms;
+  start("sleep 60", 2);
+  backend->perform(action::AwaitReady{2});
+  const auto seen = await<process_event::NotReady>()[0].seen;
+  EXPECT_TRUE(is_this_process(seen.stranger)) << seen.stranger;
+  EXPECT_EQ(seen.remedy, remedy());
+}
+
+TEST_F(WithAStranger, OnAnotherAddressItIsNoReason) {
+  bound(2).ready.tcp = fmt::format("127.0.0.2:{}", port);
+  bound(2).ready.timeout = 100ms;
+  start("sleep 60", 2);
+  backend->perform(action::AwaitReady{2});
+  const auto seen = await<process_event::NotReady>()[0].seen;
+  EXPECT_EQ(seen.last, "Connection refused");
+  EXPECT_EQ(seen.stranger, "");
+}
+
+TEST_F(WithAStranger, APortThatAFailedProcessWantedIsNamed) {
+  bound(2).ports = {1, port};
+  const auto port_taken = taken("echo 'OSError: [Errno 98] Address already in use'; exit 1");
+  ASSERT_TRUE(port_taken);
+  EXPECT_EQ(port_taken->port, port);
+  EXPECT_EQ(port_taken->index, 1);
+  EXPECT_TRUE(is_this_process(port_taken->holder)) << port_taken->holder;
+  EXPECT_EQ(port_taken->remedy, remedy());
+}
+
+TEST_F(WithAStranger, APortThatWasNotNeededIsNoReason) {
+  EXPECT_FALSE(taken(fmt::format("echo 'Port {} is already in use, trying port 1'; echo OOM; exit 1", port)));
+}
+
+TEST_F(Local, APortOfAnotherProcessOfTheRunNeedsNoRemedy) {
+  // A child of the learner's shell listens.
+  bound(0).env = {{"PATH", ::getenv("PATH")}};
+  start(
+      "python3 -c 'import socket, time; s = socket.create_server((\"127.0.0.1\", 0)); "
+      "print(s.getsockname()[1], flush=True); time.sleep(60)'; true");
+  run_until(loop, [&] { return log("learner.0").ends_with("\n"); });
+  const auto port = std::stoi(log("learner.0"));
+  if (sys::port_owner("127.0.0.1", static_cast<std::uint16_t>(port), {}).of != sys::PortOwner::Of::other)
+    GTEST_SKIP() << "who listens cannot be seen here";
+  start(fmt::format("echo 'Address already in use: port {}'; exit 1", port), 2);
+  await<process_event::Ended>();
+  backend->perform(action::CleanUp{2, false});
+  const auto taken = await<process_event::CleanedUp>()[0].port;
+  ASSERT_TRUE(taken);
+  EXPECT_EQ(taken->port, port);
+  EXPECT_EQ(taken->index, -1);
+  EXPECT_EQ(taken->holder, "learner.0 of this run");
+  EXPECT_EQ(taken->remedy, "");
 }
 
 TEST_F(Local, TheStopSignalReachesAStoppedGroup) {

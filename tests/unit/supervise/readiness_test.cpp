@@ -68,7 +68,7 @@ TEST(Readiness, WithoutTheLineItTimesOut) {
   waiting.ask(50ms);
   run_until(waiting.loop, [&] { return waiting.timed_out == 1; });
   waiting.line->look_at("server is ready");
-  EXPECT_EQ(waiting.ready, 1);
+  EXPECT_EQ(waiting.ready, 0) << "it is too late";
 }
 
 TEST(Readiness, NobodyIsToldOnceItIsGone) {
@@ -393,6 +393,68 @@ TEST(Readiness, APortThatTakesAConnectionIsEnough) {
   one.wait();
   EXPECT_EQ(one.ready, 1);
   EXPECT_EQ(one.notes, std::vector<std::string>{});
+}
+
+TEST(Readiness, AnAnswerAfterTheTimeoutDoesNotCount) {
+  const Listener listener;
+  Case one;
+  one.what.http = "http://" + listener.endpoint() + "/health";
+  one.what.timeout = 50ms;
+  one.ask();
+  one.wait();
+  EXPECT_EQ(one.timed_out, 1);
+  const sys::UniqueFd asked(::accept(listener.fd.get(), nullptr, nullptr));
+  constexpr std::string_view kAnswer = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+  ASSERT_EQ(::write(asked.get(), kAnswer.data(), kAnswer.size()), std::ssize(kAnswer));
+  one.let_pass(150ms);
+  EXPECT_EQ(one.ready, 0);
+  EXPECT_EQ(one.timed_out, 1);
+}
+
+TEST(Readiness, AProgramThatEndsAfterTheTimeoutDoesNotCountAndIsTheLast) {
+  for (const int code : {0, 1}) {
+    const Folder folder;
+    const auto log = folder.path() / "asked";
+    Case one;
+    one.what.exec = {"check"};
+    one.program.argv = {"/bin/sh", "-c",
+                        fmt::format("echo asked >> {}; sleep 0.3; exit {}", log.string(), code)};
+    one.what.timeout = 100ms;
+    one.ask();
+    one.wait();
+    one.let_pass(1s);
+    EXPECT_EQ(one.ready, 0) << code;
+    EXPECT_EQ(one.timed_out, 1) << code;
+    EXPECT_EQ(std::filesystem::file_size(log), std::string("asked\n").size()) << code;
+  }
+}
+
+TEST(Readiness, KnowsTheAddressOfThisMachineThatItReached) {
+  std::string endpoint;
+  {
+    const Listener listener;
+    endpoint = listener.endpoint();
+    Case one;
+    one.what.tcp = "localhost:" + std::to_string(listener.port);
+    one.ask();
+    EXPECT_FALSE(one.readiness->peer());
+    one.wait();
+    ASSERT_TRUE(one.readiness->peer());
+    EXPECT_EQ(one.readiness->peer()->address, "127.0.0.1");
+    EXPECT_EQ(one.readiness->peer()->port, listener.port);
+    Case hangs;
+    hangs.what.http = "http://" + endpoint + "/health";
+    hangs.what.timeout = 50ms;
+    hangs.ask();
+    hangs.wait();
+    ASSERT_TRUE(hangs.readiness->peer()) << "it accepts the connection, and does not answer";
+  }
+  Case refused;
+  refused.what.tcp = endpoint;
+  refused.what.timeout = 50ms;
+  refused.ask();
+  refused.wait();
+  EXPECT_FALSE(refused.readiness->peer());
 }
 
 TEST(Readiness, APortOfNobodyIsAskedAgain) {

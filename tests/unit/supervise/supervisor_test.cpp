@@ -418,6 +418,20 @@ TEST_F(Supervised, OneThatIsNotReadyInTime) {
   EXPECT_TRUE(advice(outcome).starts_with("its check: ")) << advice(outcome);
 }
 
+TEST_F(Supervised, OneThatIsReadyOrStoppedIsNotReportedAsNotReady) {
+  const auto outcome = run([this] {
+    tell(5s, process_event::NotReady{2, "127.0.0.1:80: Connection refused"});
+    end(2, 1, 6s);
+    tell(7s, process_event::NotReady{0, "127.0.0.1:81: Connection refused"});
+  });
+  ASSERT_EQ(outcome.first, 2U);
+  EXPECT_EQ(outcome.not_ready, "");
+  EXPECT_FALSE(outcome.explanation);
+  ASSERT_EQ(said().size(), 2U);
+  EXPECT_EQ(said()[0], "engine: 1 of 1 ready after 50ms");
+  EXPECT_TRUE(fits(said()[1], "engine.0 exited with code 1 after .*; stopping the others")) << said()[1];
+}
+
 TEST_F(Supervised, ARestartIsRecordedAndItsProcessIsANewOne) {
   plan.roles[1].restart = {true, 1, 10ms};
   int started = 0;

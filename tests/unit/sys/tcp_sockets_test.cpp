@@ -3,9 +3,11 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 
 #include "sys/files.h"
 #include "sys/proc.h"
@@ -56,21 +58,67 @@ TEST(PortOwner, IsUnknownWhereNobodyIsSeenToListen) {
 
 TEST(PortHolder, IsNamedWithItsUserAndWhatFreesThePort) {
   const Listening socket("127.0.0.2");
-  const auto holder = port_holder(socket.port);
+  auto holder = port_holder(listening_sockets(), "", socket.port);
   ASSERT_TRUE(holder);
   EXPECT_EQ(holder->pid, ::getpid());
-  EXPECT_EQ(holder->user, user_name());
-  EXPECT_TRUE(holder->str().ends_with(fmt::format("(pid {}, user {})", ::getpid(), user_name())))
+  EXPECT_EQ(holder->user, ::geteuid());
+  EXPECT_TRUE(holder->str().ends_with(fmt::format("(pid {}, uid {})", ::getpid(), ::geteuid())))
       << holder->str();
+  holder->user_name = "alice";
+  EXPECT_TRUE(holder->str().ends_with(fmt::format("(pid {}, user alice)", ::getpid()))) << holder->str();
   EXPECT_EQ(holder->how_to_free(), fmt::format("stop it with `kill {}`", ::getpid()));
-  EXPECT_FALSE(port_holder(1));
+  EXPECT_FALSE(port_holder(listening_sockets(), "", 1));
+}
+
+TEST(PortHolder, OfAnotherAddressIsNotMeant) {
+  const Listening socket("127.0.0.2");
+  const auto listening = listening_sockets();
+  EXPECT_FALSE(port_holder(listening, "127.0.0.1", socket.port));
+  EXPECT_TRUE(port_holder(listening, "127.0.0.2", socket.port));
+  const Listening all("0.0.0.0");
+  EXPECT_TRUE(port_holder(listening_sockets(), "127.0.0.1", all.port));
+  EXPECT_FALSE(port_holder(listening, "127.0.0.1", all.port)) << "it was not there then";
+}
+
+/// A child that has the socket, too.
+struct Child {
+  Child() : pid(::fork()) {
+    if (pid == 0)
+      for (;;) ::pause();
+  }
+  ~Child() {
+    ::kill(pid, SIGKILL);
+    ::waitpid(pid, nullptr, 0);
+  }
+  pid_t pid;
+};
+
+TEST(PortHolder, IsOneOfThoseThatAreAskedFirst) {
+  const Listening socket("127.0.0.1");
+  const Child child;
+  for (const auto pid : {child.pid, ::getpid()}) {
+    const auto holder = port_holder(listening_sockets(), "127.0.0.1", socket.port, {pid});
+    ASSERT_TRUE(holder);
+    EXPECT_EQ(holder->pid, pid);
+  }
+}
+
+TEST(PortHolder, ThatIsHiddenIsUnknownWhereOneOfThemHidesItsFiles) {
+  // A socket that no process has open.
+  const std::vector<TcpSocket> listening{
+      {.inode = "none", .local = {"0.0.0.0", 8000}, .state = kTcpListen, .user = ::geteuid()}};
+  const auto hidden = port_holder(listening, "127.0.0.1", 8000, {::getpid()});
+  ASSERT_TRUE(hidden);
+  EXPECT_EQ(hidden->pid, 0);
+  if (::access("/proc/1/fd", R_OK | X_OK) == 0) GTEST_SKIP() << "nothing is hidden from this user";
+  EXPECT_FALSE(port_holder(listening, "127.0.0.1", 8000, {::getpid(), 1}));
 }
 
 TEST(PortHolder, OfARunIsStoppedWithTheRun) {
   const PortHolder holder{.pid = 4711,
                           .program = "server.py",
-                          .user = "alice",
-                          .is_own = true,
+                          .user = ::geteuid(),
+                          .user_name = "alice",
                           .run = "20260131-120000-17",
                           .run_dir = "/my runs/a"};
   EXPECT_EQ(holder.str(), "server.py (pid 4711, user alice) of run 20260131-120000-17");
@@ -78,9 +126,12 @@ TEST(PortHolder, OfARunIsStoppedWithTheRun) {
 }
 
 TEST(PortHolder, OfAnotherUserIsAskedFor) {
-  const PortHolder hidden{.user = "bob"};
+  PortHolder hidden{.user = ::geteuid() + 1, .user_name = "bob"};
   EXPECT_EQ(hidden.str(), "a process of user bob");
   EXPECT_EQ(hidden.how_to_free(), "ask user bob to stop it");
+  hidden.user_name = "";
+  EXPECT_EQ(hidden.str(), fmt::format("a process of uid {}", hidden.user));
+  EXPECT_EQ(hidden.how_to_free(), fmt::format("ask the user with uid {} to stop it", hidden.user));
 }
 
 TEST(ListeningEnds, AreThoseOfTheProcessesByPort) {
