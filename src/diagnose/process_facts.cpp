@@ -93,20 +93,125 @@ bool is_own_module(const std::string& module, const ProcessFacts& facts) {
          (fs::is_directory(path, error) || fs::exists(path.string() + ".py", error));
 }
 
+struct Package {
+  std::string_view module;
+  std::string_view name{};  ///< of the package; empty: the same
+};
+/// What people import in this field. For another name, nobody knows which package is meant, and one that only
+/// has the same name can be malicious.
+constexpr Package kPackages[] = {
+    {"Crypto", "pycryptodome"},
+    {"PIL", "pillow"},
+    {"attr", "attrs"},
+    {"bs4", "beautifulsoup4"},
+    {"cv2", "opencv-python"},
+    {"dateutil", "python-dateutil"},
+    {"dotenv", "python-dotenv"},
+    {"flash_attn", "flash-attn"},
+    {"flashinfer", "flashinfer-python"},
+    {"git", "GitPython"},
+    {"hydra", "hydra-core"},
+    {"jwt", "PyJWT"},
+    {"lightning_fabric", "lightning"},
+    {"liger_kernel", "liger-kernel"},
+    {"math_verify", "math-verify"},
+    {"megatron", "megatron-core"},
+    {"pynvml", "nvidia-ml-py"},
+    {"pytorch_lightning", "pytorch-lightning"},
+    {"sentence_transformers", "sentence-transformers"},
+    {"sgl_kernel", "sgl-kernel"},
+    {"skimage", "scikit-image"},
+    {"sklearn", "scikit-learn"},
+    {"transformer_engine", "transformer-engine"},
+    {"yaml", "PyYAML"},
+    {"zmq", "pyzmq"},
+    {"accelerate"},
+    {"aiohttp"},
+    {"bitsandbytes"},
+    {"datasets"},
+    {"deepspeed"},
+    {"diffusers"},
+    {"einops"},
+    {"evaluate"},
+    {"fastapi"},
+    {"gymnasium"},
+    {"httpx"},
+    {"huggingface_hub"},
+    {"jax"},
+    {"lightning"},
+    {"matplotlib"},
+    {"mlflow"},
+    {"mpi4py"},
+    {"msgspec"},
+    {"nixl"},
+    {"numpy"},
+    {"omegaconf"},
+    {"openai"},
+    {"openrlhf"},
+    {"orjson"},
+    {"pandas"},
+    {"peft"},
+    {"psutil"},
+    {"pyarrow"},
+    {"pydantic"},
+    {"ray"},
+    {"requests"},
+    {"safetensors"},
+    {"scipy"},
+    {"sentencepiece"},
+    {"sglang"},
+    {"swanlab"},
+    {"sympy"},
+    {"tensorboard"},
+    {"tensordict"},
+    {"tiktoken"},
+    {"tokenizers"},
+    {"torch"},
+    {"torchao"},
+    {"torchaudio"},
+    {"torchdata"},
+    {"torchvision"},
+    {"tqdm"},
+    {"transformers"},
+    {"triton"},
+    {"trl"},
+    {"uvicorn"},
+    {"verl"},
+    {"vllm"},
+    {"wandb"},
+    {"xformers"},
+    {"xgrammar"},
+};
+
+/// The package that provides a module; empty: unknown.
+std::string_view package_of(std::string_view module) {
+  const auto* const found = std::ranges::find(kPackages, module, &Package::module);
+  if (found == std::end(kPackages)) return "";
+  return found->name.empty() ? found->module : found->name;
+}
+
+/// "it: PYTHON -m pip install vllm"
+std::string what_to_install(const std::string& module, const std::string& python) {
+  const auto package = package_of(module);
+  const auto pip = fmt::format("{} -m pip install", text::shell_quote(python));
+  return package.empty() ? fmt::format("the package that provides '{}': {} PACKAGE", module, pip)
+                         : fmt::format("it: {} {}", pip, package);
+}
+
 std::string how_to_get(const std::string& module, const std::string& python, const ProcessFacts& facts) {
   if (is_own_module(module, facts)) {
     return fmt::format("'{}' is in the working directory: write `env: {{PYTHONPATH: {}}}` in {}", module,
                        facts.workdir, role_of(facts));
   }
-  const auto install = fmt::format("{} -m pip install {}", text::shell_quote(python), module);
+  const auto install = what_to_install(module, python);
   if (facts.venv.empty())
-    return fmt::format("write `venv: DIRECTORY` of an environment that has it in {}, or install it: {}",
+    return fmt::format("write `venv: DIRECTORY` of an environment that has it in {}, or install {}",
                        role_of(facts), install);
   if (facts.python_named && python.starts_with('/') && !is_in(python, facts.venv)) {
     return fmt::format("start the Python of the venv, `python3` without a directory, in {}",
                        at("its command", facts.command_origin));
   }
-  return fmt::format("install it: {}; or name another environment in {}", install,
+  return fmt::format("install {}; or name another environment in {}", install,
                      at("`venv`", facts.venv_origin));
 }
 
@@ -116,6 +221,7 @@ void complete_module(Finding& finding, const ProcessFacts& facts) {
   const auto python = said.starts_with('/') ? said : facts.python;
   if (module.empty() || python.empty()) return;
   const auto top = module.substr(0, module.find('.'));
+  const auto package = package_of(top);
   const auto which =
       said.empty() && !facts.python_named
           ? fmt::format("{}, the first Python on the PATH of {}", with_version(python, facts), facts.process)
@@ -127,7 +233,7 @@ void complete_module(Finding& finding, const ProcessFacts& facts) {
                     : fmt::format(
                           "the release of '{}' there may be another one than the program expects: {} -m "
                           "pip show {}",
-                          top, text::shell_quote(python), top);
+                          top, text::shell_quote(python), package.empty() ? top : package);
 }
 
 void complete_program(Finding& finding, const ProcessFacts& facts) {

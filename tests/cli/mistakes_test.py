@@ -19,7 +19,7 @@ RUN = ("run", "e.yaml", "--site", "local", "--runs-dir", "runs", "--no-preflight
 CHECKED = RUN[:-1]
 ON_SLURM = ("e.yaml", "--site", "cluster.yaml")
 LOG = "runs/test/RUN/attempt-0/logs"
-INSTALL = "/usr/bin/python3 -m pip install nothing_of_that_name"
+INSTALL = "install the package that provides 'nothing_of_that_name': /usr/bin/python3 -m pip install PACKAGE"
 VENV = "write `venv: DIRECTORY` of an environment that has it in role 'learner' (e.yaml:5:3)"
 ADDRESS = "http://127.0.0.1:PORT"
 
@@ -94,10 +94,10 @@ MISTAKES = [
             "error: learner: the venv '/no/venv' (e.yaml:7:11) does not exist [launch.venv]", "hint: create it: python3 -m venv /no/venv"),
     Mistake("wrong venv: it lacks a module", {"e.yaml": LEARNER + "    command: [/usr/bin/python3, -c, import nothing_of_that_name]\n"}, RUN, "(e.yaml:5:3)",
             f"$FOLDER/{LOG}/learner.0.log:LINE: error: the Python module 'nothing_of_that_name' is not installed for /usr/bin/python3 (Python VERSION), which runs "
-            "learner.0; role 'learner' (e.yaml:5:3) sets no `venv` [import-error]", f"fix: {VENV}, or install it: {INSTALL}", 1),
+            "learner.0; role 'learner' (e.yaml:5:3) sets no `venv` [import-error]", f"fix: {VENV}, or {INSTALL}", 1),
     Mistake("wrong venv: it lacks what python -m runs", {"e.yaml": LEARNER + "    command: [/usr/bin/python3, -m, nothing_of_that_name]\n"}, RUN, "(e.yaml:5:3)",
             f"$FOLDER/{LOG}/learner.0.log:1: error: the Python module 'nothing_of_that_name' is not installed for /usr/bin/python3 (Python VERSION), which runs "
-            "learner.0; role 'learner' (e.yaml:5:3) sets no `venv` [import-error]", f"fix: {VENV}, or install it: {INSTALL}", 1),
+            "learner.0; role 'learner' (e.yaml:5:3) sets no `venv` [import-error]", f"fix: {VENV}, or {INSTALL}", 1),
     Mistake("wrong venv: a shell does not find the program", {"e.yaml": LEARNER + "    command: [bash, -c, no-such-server serve]\n"}, RUN, "(e.yaml:5:3)",
             f"$FOLDER/{LOG}/learner.0.log:1: error: the program 'no-such-server' is not on the PATH of learner.0; role 'learner' (e.yaml:5:3) sets no `venv` "
             "[entrypoint-missing]",

@@ -79,6 +79,35 @@ TEST_F(FactsOfARun, AMissingModuleOfAVenvIsInstalledThere) {
       << told(kNoModule);
 }
 
+TEST_F(FactsOfARun, AMissingModuleOfAnotherPackageIsInstalledWithThat) {
+  bind("/usr/bin/python3", "3.11", true);
+  const auto fix = [&](const std::string& module) {
+    const auto text = told(fmt::format("ModuleNotFoundError: No module named '{}'\n", module));
+    return text.substr(text.find(", or install ") + 5);
+  };
+  EXPECT_EQ(fix("yaml"), "install it: /usr/bin/python3 -m pip install PyYAML");
+  EXPECT_EQ(fix("cv2"), "install it: /usr/bin/python3 -m pip install opencv-python");
+  EXPECT_EQ(fix("PIL"), "install it: /usr/bin/python3 -m pip install pillow");
+  EXPECT_EQ(fix("sklearn"), "install it: /usr/bin/python3 -m pip install scikit-learn");
+  EXPECT_EQ(fix("trl"), "install it: /usr/bin/python3 -m pip install trl");
+  EXPECT_TRUE(told("ModuleNotFoundError: No module named 'yaml.none'\n").ends_with("pip show PyYAML"));
+}
+
+TEST_F(FactsOfARun, AMissingModuleOfAnUnknownPackageIsNotTakenForItsName) {
+  bind("/usr/bin/python3", "3.11", true);
+  constexpr const char* kUnknown = "ModuleNotFoundError: No module named 'my_rewards'\n";
+  EXPECT_TRUE(told(kUnknown).ends_with(
+      "role 'learner' (e.yaml:5:3), or install the package that provides 'my_rewards': /usr/bin/python3 -m "
+      "pip install PACKAGE"))
+      << told(kUnknown);
+  set_venv("/venv");
+  bind("/venv/bin/python", "3.12.1", true);
+  EXPECT_TRUE(told(kUnknown).ends_with(
+      " | install the package that provides 'my_rewards': /venv/bin/python -m pip install PACKAGE; or name "
+      "another environment in `venv` (e.yaml:6:11)"))
+      << told(kUnknown);
+}
+
 TEST_F(FactsOfARun, TheOwnWordsOfPythonNameIt) {
   EXPECT_EQ(
       told("/opt/py/bin/python3: No module named vllm\n"),
