@@ -10,6 +10,7 @@
 
 #include "base/exit_code.h"
 #include "sys/files.h"
+#include "sys/proc.h"
 #include "sys/spawn.h"
 
 namespace nlaunch::cli {
@@ -33,6 +34,15 @@ bool draws(const Context& context) {
          ::fstat(STDERR_FILENO, &err) == 0 && out.st_rdev == err.st_rdev;
 }
 
+/// A job of the shell is in the foreground, in the background or stopped. That is asked of this process: of a
+/// run it becomes the guardian, and the supervisor, which draws, is in another session.
+std::function<bool()> foreground_of_this_process() {
+  return [pid = ::getpid()] {
+    const auto process = sys::process_info(pid);
+    return process && sys::in_foreground(*process);
+  };
+}
+
 /// Of a terminal, in characters; 0: it is none.
 std::size_t width_of(int fd) {
   winsize size{};
@@ -54,6 +64,7 @@ report::Console terminal_console(const Context& context) {
   console.quiet = context.quiet;
   console.plain = context.plain;
   console.footer = draws(context);
+  console.in_foreground = foreground_of_this_process();
   console.result_paint = report::Paint(colours(context, STDOUT_FILENO), width_of(STDOUT_FILENO));
   console.paint = report::Paint(colours(context, STDERR_FILENO), width_of(STDERR_FILENO));
   return console;

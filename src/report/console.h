@@ -21,9 +21,11 @@ class Console {
   Console(Write result, Write message)
       : result_(std::move(result)), message_(std::make_shared<Write>(std::move(message))) {}
 
-  bool quiet = false;         ///< only errors and results
-  bool plain = false;         ///< no line is drawn again
-  bool footer = false;        ///< lines may be drawn again: both go to one terminal that understands ECMA-48
+  bool quiet = false;   ///< only errors and results
+  bool plain = false;   ///< no line is drawn again
+  bool footer = false;  ///< lines may be drawn again: both go to one terminal that understands ECMA-48
+  /// Whether nlaunch has the terminal at this moment: else nothing is drawn or erased there. Empty: always.
+  std::function<bool()> in_foreground;
   Paint result_paint{false};  ///< the colours for results
   Paint paint{false};         ///< the colours for messages
 

@@ -54,7 +54,7 @@ ProgressLine::~ProgressLine() {
   }
   changed_.notify_all();
   ticker_.join();
-  if (terminal_) terminal_->write(kEmptyLine, 0);
+  if (terminal_ && may_draw()) terminal_->write(kEmptyLine, 0);
 }
 
 std::function<void(const std::string&)> ProgressLine::teller() {
@@ -76,15 +76,25 @@ void ProgressLine::tick() {
     changed_.wait_for(lock, 1s, [&] { return done_ || words_ != drawn; });
     if (done_) return;
     drawn = words_;
-    if (!drawn.empty()) draw();
+    if (!drawn.empty() && may_draw()) draw();
     changed_.wait_for(lock, 100ms, [&] { return done_; });
   }
 }
 
 void ProgressLine::tell_now_and_then() {
   std::unique_lock lock(mutex_);
-  while (!changed_.wait_for(lock, 30s, [&] { return done_; }))
-    if (!words_.empty()) console_.say(fmt::format("nlaunch: after {} s: {}\n", seconds(), words_));
+  while (!changed_.wait_for(lock, 30s, [&] { return done_; })) {
+    const auto words = words_;
+    if (words.empty()) continue;
+    // A standard error that nobody reads holds up this thread alone.
+    lock.unlock();
+    console_.say(fmt::format("nlaunch: after {} s: {}\n", seconds(), words));
+    lock.lock();
+  }
+}
+
+bool ProgressLine::may_draw() const {
+  return !console_.in_foreground || console_.in_foreground();
 }
 
 long long ProgressLine::seconds() const {

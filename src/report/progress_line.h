@@ -14,7 +14,8 @@ namespace nlaunch::report {
 
 /// The current activity and its duration, on the last line of a terminal: "  12 s  learner world: 3 of 4
 /// sizes". If standard error is not a terminal, under --plain and without colours (NO_COLOR, TERM=dumb), the
-/// same as a message every 30 s. Shows nothing under --quiet. A terminal that blocks does not block nlaunch.
+/// same as a message every 30 s. Shows nothing under --quiet, and draws nothing in the background. A terminal
+/// that blocks does not block nlaunch.
 class ProgressLine {
  public:
   explicit ProgressLine(const Console& console);
@@ -30,6 +31,7 @@ class ProgressLine {
   void tick();
   void tell_now_and_then();
   void draw();
+  [[nodiscard]] bool may_draw() const;
   [[nodiscard]] long long seconds() const;
 
   const Console console_;

@@ -20,6 +20,7 @@
 #include "session/interrupts.h"
 #include "session/status_lines.h"
 #include "supervise/events.h"
+#include "supervise/lines.h"
 #include "sys/files.h"
 
 namespace nlaunch::scheduler {
@@ -63,7 +64,7 @@ class Tail {
   sys::UniqueFd fd_;
 };
 
-/// The log of a job: byte for byte, or in whole lines above a footer that shows what the run is doing.
+/// The log of a job: byte for byte, or in printable lines above a footer that shows what the run is doing.
 class Shown {
  public:
   Shown(const fs::path& run, const report::Console& console) : console_(console) {
@@ -71,30 +72,33 @@ class Shown {
     terminal_.emplace();
     status_.emplace(run, *terminal_, console);
   }
-  ~Shown() { print_lines(half_); }
+  ~Shown() {
+    std::string rest;
+    const auto lines = lines_.finish(rest);
+    print_lines(rest, lines);
+  }
   Shown(const Shown&) = delete;
   Shown& operator=(const Shown&) = delete;
 
   void print(std::string_view bytes) {
     if (!terminal_) return console_.document(bytes);
-    half_ += bytes;
-    const auto end = half_.rfind('\n') + 1;
-    print_lines(std::string_view(half_).substr(0, end));
-    half_.erase(0, end);
+    std::string shown;
+    const auto lines = lines_.feed(bytes, shown);
+    print_lines(shown, lines);
   }
 
  private:
-  void print_lines(std::string_view lines) {
+  void print_lines(std::string_view text, std::size_t lines) {
     constexpr Duration kForTheTerminal = 5s;  // of a paused one, a reader loses no line without a notice
-    if (!terminal_ || lines.empty()) return;
-    terminal_->output().write(lines, static_cast<std::size_t>(std::ranges::count(lines, '\n')));
+    if (!terminal_ || text.empty()) return;
+    terminal_->output().write(text, lines);
     terminal_->output().flush(kForTheTerminal);
   }
 
   const report::Console& console_;
   std::optional<supervise::RunTerminal> terminal_;
   std::optional<session::StatusLines> status_;
-  std::string half_;
+  supervise::FollowedLines lines_;
 };
 
 class Follower {

@@ -29,7 +29,6 @@ std::size_t columns_of_terminal() {
 }
 
 report::Console::Diversion diverted(supervise::RunTerminal& terminal, const report::Console& console) {
-  if (!console.footer) return report::Console().divert({});
   return console.divert([&terminal](std::string_view text) {
     terminal.messages().write(text, static_cast<std::size_t>(std::ranges::count(text, '\n')));
   });
@@ -81,6 +80,7 @@ StatusLines::StatusLines(const std::filesystem::path& run_folder, supervise::Run
                          const report::Console& console)
     : state_(std::make_shared<State>(run_folder, terminal, console.footer, console.result_paint)),
       diversion_(diverted(terminal, console)) {
+  terminal.output().draw_while(console.in_foreground);
   // The main thread handles signals.
   sigset_t all;
   sigset_t before;

@@ -60,6 +60,44 @@ void append_shown(std::string& out, std::string_view line) {
   }
 }
 
+std::size_t FollowedLines::feed(std::string_view bytes, std::string& out) {
+  std::size_t lines = 0;
+  const auto show = [&](std::string_view line, bool) {
+    append_shown(out, line);
+    out += '\n';
+    ++lines;
+  };
+  auto whole = std::string(returned_ ? "\r" : "").append(bytes);
+  returned_ = whole.ends_with('\r');
+  if (returned_) whole.pop_back();
+  auto rest = std::string_view(whole);
+  const auto end = rest.rfind('\n') + 1;
+  cutter_.feed(rest.substr(0, end), show);
+  rest.remove_prefix(end);
+  if (const auto over = rest.rfind('\r'); over != std::string_view::npos) {
+    std::string shown;
+    cutter_.feed(rest.substr(0, over), show);
+    cutter_.finish([&](std::string_view line, bool) { append_shown(shown, line); });
+    rest.remove_prefix(over + 1);
+    if (!shown.empty()) {
+      out += shown + '\n';
+      ++lines;
+    }
+  }
+  cutter_.feed(rest, show);
+  return lines;
+}
+
+std::size_t FollowedLines::finish(std::string& out) {
+  std::size_t lines = 0;
+  cutter_.finish([&](std::string_view line, bool) {
+    append_shown(out, line);
+    out += '\n';
+    ++lines;
+  });
+  return lines;
+}
+
 LinePrinter::LinePrinter(std::string_view name, std::size_t width, std::size_t hue, Style style)
     : prefix_(make_prefix(name, width, hue, style, "│")),
       continued_prefix_(make_prefix(name, width, hue, style, "┆")) {}

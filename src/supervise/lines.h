@@ -75,6 +75,19 @@ class LineCutter {
 /// Of a line that was overwritten repeatedly (a progress bar), only the last state is shown.
 void append_shown(std::string& out, std::string_view line);
 
+/// The lines of a stream in printable form, for somebody who follows it. What a line that is overwritten
+/// again and again (a progress bar) has shown so far is a line as well.
+class FollowedLines {
+ public:
+  /// Appends the lines to `out` and returns their number.
+  std::size_t feed(std::string_view bytes, std::string& out);
+  std::size_t finish(std::string& out);
+
+ private:
+  LineCutter cutter_;
+  bool returned_ = false;  ///< the last byte was a carriage return, which may belong to a line end
+};
+
 /// Formats the lines of a process for the terminal, with a prefix that names the process.
 class LinePrinter {
  public:

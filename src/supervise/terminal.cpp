@@ -74,8 +74,10 @@ struct Terminal::Queue {
   std::string pending;
   std::size_t being_written = 0;  ///< bytes, without the footer
   bool writing = false;
-  std::string footer;  ///< rows that are to be shown
-  std::string drawn;   ///< rows that are shown
+  std::string footer;             ///< rows that are to be shown
+  std::string drawn;              ///< rows that are shown
+  std::function<bool()> is_ours;  ///< see draw_while; empty: always
+  bool hidden = false;            ///< the footer could not be drawn; the next one may be
   Skipped skipped;
   Skipped unsaid;                     ///< skipped, and not reported there yet
   std::atomic<bool> blocked = false;  ///< the last write would have blocked
@@ -93,7 +95,9 @@ struct Terminal::Queue {
   }
 
   /// Nothing is left to be written.
-  [[nodiscard]] bool is_idle() const { return pending.empty() && footer == drawn; }
+  [[nodiscard]] bool is_idle() const { return pending.empty() && (footer == drawn || hidden); }
+
+  [[nodiscard]] bool may_draw() const { return !is_ours || (footer.empty() && drawn.empty()) || is_ours(); }
 
   void say_skipped() {
     if (unsaid.lines == 0) return;
@@ -121,8 +125,9 @@ struct Terminal::Queue {
       const auto text = std::exchange(pending, {});
       being_written = text.size();
       writing = true;
-      const auto block = erasure(drawn) + text + footer;
-      drawn = footer;
+      hidden = !may_draw();
+      const auto block = hidden ? text : erasure(drawn) + text + footer;
+      drawn = hidden ? "" : footer;
       lock.unlock();
       const auto rest = write_block(block);
       lock.lock();
@@ -179,6 +184,7 @@ void Terminal::reopen(int fd) {
   const auto next = begin(fd, queue_->limit);
   const std::lock_guard lock(queue_->mutex);
   next->skipped = queue_->skipped;
+  next->is_ours = queue_->is_ours;
   queue_->given_up = queue_->closing = true;
   queue_->changed.notify_all();
   queue_ = next;
@@ -213,7 +219,13 @@ void Terminal::set_footer(const std::vector<std::string>& rows) {
   const std::lock_guard lock(queue_->mutex);
   if (queue_->given_up) return;
   queue_->footer = text::join(rows, "\n");
+  queue_->hidden = false;
   queue_->changed.notify_all();
+}
+
+void Terminal::draw_while(std::function<bool()> is_ours) {
+  const std::lock_guard lock(queue_->mutex);
+  queue_->is_ours = std::move(is_ours);
 }
 
 bool Terminal::flush(Duration limit) {

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -33,6 +34,9 @@ class Terminal {
   /// Keeps these rows below everything that is written, from now on; none: removes them. Only for a terminal
   /// that understands ECMA-48, and with no row wider than it.
   void set_footer(const std::vector<std::string>& rows);
+  /// From now on, the footer is drawn and removed only while `is_ours`, which the thread calls. Once it is
+  /// false, another program has the screen: what was drawn stays there, and is forgotten.
+  void draw_while(std::function<bool()> is_ours);
   /// Waits until everything queued is written; false if `limit` passes first.
   bool flush(Duration limit);
   /// Removes the footer. Like `flush`, but whole lines that are not written by then are skipped, and nothing

@@ -98,8 +98,13 @@ std::optional<ProcessInfo> process_info(pid_t pid) {
                      .name = std::string(stat.substr(open + 1, close - open - 1)),
                      .group = number<pid_t>(fields[2]),
                      .session = number<pid_t>(fields[3]),
+                     .foreground = number<pid_t>(fields[5]),
                      .stack_start = number<std::uint64_t>(fields[25]),
                      .memory_bytes = number<std::uint64_t>(fields[20])};
+}
+
+bool in_foreground(const ProcessInfo& process) {
+  return process.state != 'T' && process.foreground == process.group;
 }
 
 void for_each_process(const std::function<void(const ProcessInfo&)>& then) {

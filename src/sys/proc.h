@@ -29,6 +29,7 @@ struct ProcessInfo {
   std::string name;               ///< comm, at most 15 characters
   pid_t group = 0;
   pid_t session = 0;
+  pid_t foreground = -1;  ///< process group in the foreground of its controlling terminal; -1: it has none
   /// Where its stack starts: the same in a process and its forks, different after an exec; 0 if it cannot be
   /// seen.
   std::uint64_t stack_start = 0;
@@ -36,6 +37,8 @@ struct ProcessInfo {
 };
 
 std::optional<ProcessInfo> process_info(pid_t pid);
+/// Whether a process is in the foreground of its terminal, and not stopped there.
+bool in_foreground(const ProcessInfo& process);
 /// Calls `then` for each visible process, by ascending pid, right after reading it: whatever `then` does
 /// happens within microseconds of the read.
 void for_each_process(const std::function<void(const ProcessInfo&)>& then);

@@ -3,14 +3,18 @@
 
 No line is wider than the terminal. NLAUNCH_UPDATE_GOLDEN=1 writes the golden files.
 """
+import fcntl
 import json
 import os
 import pathlib
+import pty
 import re
+import select
 import shlex
 import shutil
 import subprocess
 import sys
+import termios
 import time
 import unittest
 
@@ -229,6 +233,75 @@ class Footer(Screens):
         self.run_in_terminal("--plain")
         self.wait_for(lambda: re.match(r"learner\.0 │ step \d+ reward", "".join(self.screen()[-1:])))
         self.assertNotIn("running ·", "\n".join(self.screen()))
+
+
+# A shell with job control, whose command begins in the background. Each `fg` waits for a file.
+JOB = """
+set -m
+{nlaunch} run experiment.yaml --site local {options} &
+until [ -e first ]; do sleep 0.1; done
+fg
+sleep 0.3
+echo the-shell-again
+until [ -e second ]; do sleep 0.1; done
+fg
+"""
+
+
+class Background(CliTest):
+    """A terminal belongs to the program in its foreground: nlaunch draws there only as long as that is nlaunch."""
+
+    def start(self, options="--no-preflight", **environment):
+        (self.folder / "experiment.yaml").write_text(EXPERIMENT)
+        (self.folder / "go").touch()
+        self.terminal, inside = pty.openpty()
+        self.addCleanup(os.close, self.terminal)
+
+        def begin():
+            os.setsid()
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+        self.shell = subprocess.Popen(["bash", "--norc", "-c", JOB.format(nlaunch=shlex.quote(str(NLAUNCH)), options=options)], stdin=inside, stdout=inside,
+                                      stderr=inside, preexec_fn=begin, cwd=self.folder, env={**self.env, "TERM": "xterm", "NO_COLOR": "1", **environment})
+        os.close(inside)
+        self.addCleanup(self.shell.wait)
+        self.addCleanup(self.shell.kill)
+        self.addCleanup(lambda: self.nlaunch("stop", "test", cwd=self.folder))
+
+    def read_until(self, *texts, times=1, seconds=30):
+        """What the terminal gets until it has each text so many times."""
+        until, got = time.monotonic() + seconds, b""
+        while any(got.count(text.encode()) < times for text in texts):
+            self.assertLess(time.monotonic(), until, got)
+            if select.select([self.terminal], [], [], 0.1)[0]:
+                got += os.read(self.terminal, 65536)
+        return got.decode(errors="replace")
+
+    def assert_only_lines(self):
+        """For some more than two seconds, in which the run goes on."""
+        got = self.read_until("learner.0 │ step ", times=12)
+        self.assertNotRegex(got, r"\x1b\[[0-9]*[AJK]")
+        self.assertNotIn("test on local · running", got)
+
+    def assert_drawn_again(self):
+        self.read_until("test on local · running", "\r\x1b[2A\x1b[J", times=2)
+
+    def test_nothing_is_drawn_without_the_terminal(self):
+        self.start()
+        self.assert_only_lines()
+        (self.folder / "first").touch()
+        self.assert_drawn_again()
+        os.write(self.terminal, b"\x1a")
+        self.read_until("the-shell-again\r\n")
+        self.assert_only_lines()
+        (self.folder / "second").touch()
+        self.assert_drawn_again()
+        os.write(self.terminal, b"\x03")
+        self.read_until("run directory: ")
+
+    def test_neither_is_the_progress_of_the_preflight(self):
+        self.start("--level quick", NO_COLOR="")
+        self.assertNotIn("\x1b[K", self.read_until(" step "))
 
 
 if __name__ == "__main__":

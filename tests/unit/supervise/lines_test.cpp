@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -62,6 +63,38 @@ std::vector<std::string> pieces_of(const std::string& text) {
   cutter.feed(text, keep);
   cutter.finish(keep);
   return pieces;
+}
+
+std::string followed(const std::vector<std::string>& blocks) {
+  FollowedLines lines;
+  std::string out;
+  std::size_t count = 0;
+  for (const auto& block : blocks) count += lines.feed(block, out);
+  count += lines.finish(out);
+  EXPECT_EQ(count, static_cast<std::size_t>(std::ranges::count(out, '\n')));
+  return out;
+}
+
+TEST(FollowedLines, ShowWhatAProgressBarHasShownSoFar) {
+  EXPECT_EQ(followed({"one\n", "tw", "o\n\nthree"}), "one\ntwo\n\nthree\n");
+  EXPECT_EQ(followed({"\r 10%", "\r 20%\r 30%", "\r100%", "\ndone\n"}), " 20%\n 30%\n100%\ndone\n");
+  EXPECT_EQ(followed({"10%\r", "20%\r", "30%\r", "\n"}), "10%\n20%\n30%\n");
+  EXPECT_EQ(followed({"10%\r20%\r100%\nend\n"}), "100%\nend\n");
+  EXPECT_EQ(followed({"one\r", "\ntwo\r\n"}), "one\ntwo\n");
+}
+
+TEST(FollowedLines, CannotActOnATerminal) {
+  EXPECT_EQ(followed({"\x1b[31mred\x1b[0m\x1b[2J\n"}), "red\n");
+  EXPECT_EQ(followed({"\x07\n"}), "\\x07\n");
+}
+
+TEST(FollowedLines, ALineThatNeverEndsIsNotKept) {
+  FollowedLines lines;
+  std::string out;
+  std::size_t count = 0;
+  for (int i = 0; i < 3; ++i) count += lines.feed(std::string(kLongestLine, 'x'), out);
+  EXPECT_EQ(count, 2U);
+  EXPECT_EQ(out.size(), 2 * (kLongestLine + 1));
 }
 
 TEST(LineCutter, APieceHasAsManyWholeCharactersAsItCan) {

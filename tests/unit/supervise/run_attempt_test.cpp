@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 
 #include "unit/supervise/folder.h"
@@ -39,9 +40,11 @@ TEST(RunAttempt, StartsTheProcessesAndSaysHowItWent) {
     ASSERT_TRUE(shown);
     EventLog events;
     const GuardianLink guardian;
-    RunTerminal terminal(shown->write.get(), shown->write.get());
+    std::optional<RunTerminal> terminal;
+    if (!quiet) terminal.emplace(shown->write.get(), shown->write.get());
     const auto outcome = run_attempt(
-        {plan, node, folder, 2, events, guardian, quiet ? nullptr : &terminal, Color::never, {}, {}});
+        {plan, node, folder, 2, events, guardian, terminal ? &*terminal : nullptr, Color::never, {}, {}});
+    terminal.reset();  // it opens the pipe again, which has no end before
     EXPECT_EQ(exit_code(outcome), 3);
     EXPECT_EQ(outcome.last_lines.back(), "loss nan");
     shown->write.reset();

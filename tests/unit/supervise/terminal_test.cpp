@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -143,6 +144,40 @@ TEST(Terminal, AFooterStaysBelowWhatIsWritten) {
             "\r\x1b[1A\x1b[J"
             "step 2"
             "\r\x1b[J");
+}
+
+TEST(Terminal, AFooterIsForgottenOnceAnotherProgramHasTheScreen) {
+  auto pipe = sys::make_pipe(0);
+  ASSERT_TRUE(pipe);
+  std::atomic<bool> ours = true;
+  {
+    Terminal terminal(pipe->write.get());
+    terminal.draw_while([&] { return ours.load(); });
+    const auto show = [&](const std::string& row) {
+      terminal.set_footer({row, "reward 0"});
+      EXPECT_TRUE(terminal.flush(5s));
+    };
+    const auto write = [&](const std::string& text) {
+      terminal.write(text, 1);
+      EXPECT_TRUE(terminal.flush(5s));
+    };
+    show("step 1");
+    ours = false;
+    write("one\n");
+    show("step 2");
+    write("two\n");
+    ours = true;
+    show("step 2");
+    write("three\n");
+    ours = false;
+  }
+  pipe->write.reset();
+  EXPECT_EQ(read_all(pipe->read.get()),
+            "step 1\nreward 0"
+            "one\ntwo\n"
+            "step 2\nreward 0"
+            "\r\x1b[1A\x1b[J"
+            "three\nstep 2\nreward 0");
 }
 
 TEST(Terminal, AFooterOnATerminalThatNobodyReadsHoldsUpNothing) {

@@ -1,9 +1,34 @@
 #include "sys/proc.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "sys/files.h"
 
 namespace nlaunch::sys {
 namespace {
+
+TEST(InForeground, IsAProcessThatHasTheTerminalAndIsNotStopped) {
+  const ProcessInfo job{.state = 'S', .name = "nlaunch", .group = 7, .foreground = 7};
+  EXPECT_TRUE(in_foreground(job));
+  auto other = job;
+  other.foreground = 8;
+  EXPECT_FALSE(in_foreground(other));
+  other.foreground = -1;
+  EXPECT_FALSE(in_foreground(other)) << "it has no terminal";
+  auto stopped = job;
+  stopped.state = 'T';
+  EXPECT_FALSE(in_foreground(stopped));
+}
+
+TEST(ProcessInfo, HasTheForegroundOfTheTerminal) {
+  const auto own = process_info(::getpid());
+  ASSERT_TRUE(own);
+  EXPECT_EQ(own->group, ::getpgrp());
+  const UniqueFd terminal(::open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC));
+  EXPECT_EQ(own->foreground, terminal ? ::tcgetpgrp(terminal.get()) : -1);
+}
 
 TEST(ProcessTitle, IsWhatAPersonCallsTheProcess) {
   const auto title = [](std::vector<std::string> arguments) { return process_title(arguments, "comm"); };
