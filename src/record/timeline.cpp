@@ -515,6 +515,7 @@ TimelineBuilder::TimelineBuilder(const Json& plan, const Json& job)
     : state_(std::make_unique<State>(plan, job)) {}
 TimelineBuilder::~TimelineBuilder() = default;
 TimelineBuilder::TimelineBuilder(TimelineBuilder&&) noexcept = default;
+TimelineBuilder& TimelineBuilder::operator=(TimelineBuilder&&) noexcept = default;
 
 void TimelineBuilder::take(const Json& event, unsigned attempt) {
   state_->take(event, attempt);

@@ -152,6 +152,7 @@ class TimelineBuilder {
   TimelineBuilder(const Json& plan, const Json& job);
   ~TimelineBuilder();
   TimelineBuilder(TimelineBuilder&&) noexcept;
+  TimelineBuilder& operator=(TimelineBuilder&&) noexcept;
 
   /// The next event, in the order of events.jsonl, or the next training step of an attempt. The two files are
   /// merged by their times.

@@ -1,5 +1,6 @@
 #include "session/exporter.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -19,6 +20,7 @@
 #include "plan/metrics.h"
 #include "report/run_prometheus.h"
 #include "session/live_run.h"
+#include "supervise/stop_signal.h"
 #include "sys/http_server.h"
 #include "sys/proc.h"
 #include "sys/spawn.h"
@@ -52,6 +54,22 @@ fs::path targets_file(const fs::path& run_folder) {
          fmt::format("file_sd.{}.{}.json", of_name.filename().string(), run_folder.filename().string());
 }
 
+/// A scheduler signals all processes of a job. They are for the run: the end of the channel ends this
+/// process.
+void ignore_signals_for_the_run() {
+  for (const int signal : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, supervise::stop_signal()})
+    ::signal(signal, SIG_IGN);
+}
+
+/// A standard descriptor, in whose place /dev/null is from now on: no file that is opened later becomes
+/// standard output.
+sys::UniqueFd take_standard(int standard) {
+  sys::UniqueFd own(::fcntl(standard, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+  const sys::UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  if (null) ::dup2(null.get(), standard);
+  return own;
+}
+
 class ExportService {
  public:
   ExportService(fs::path folder, fs::path file) : folder_(std::move(folder)), file_(std::move(file)) {}
@@ -63,20 +81,19 @@ class ExportService {
     });
     if (auto address = sys::own_endpoint(STDOUT_FILENO); !address.port.empty()) {
       own_ = sys::text_of(reachable(std::move(address)));
-      server_.emplace(loop_, sys::UniqueFd(STDOUT_FILENO), kMetricsPath,
+      server_.emplace(loop_, take_standard(STDOUT_FILENO), kMetricsPath,
                       [this](std::string_view accept) { return page(accept); });
     }
     tick();
     loop_.run();
     server_.reset();
-    own_.clear();
     write_last();
   }
 
  private:
   void tick() {
     read();
-    if (ExportClock::now() >= next_file_) write_file();
+    if (ExportClock::now() >= next_file_ || milestone() != written_) write_file();
     write_targets();
     const auto wait = std::chrono::ceil<Duration>(next_read_ - ExportClock::now());
     loop_.after(std::max(run_ ? kReadEvery : kUntilItBegins, wait), [this] { tick(); });
@@ -107,13 +124,25 @@ class ExportService {
     return {std::string(report::content_type(format)), std::move(text)};
   }
 
+  /// What a reader of the file waits for.
+  struct Milestone {
+    bool all_ready = false;
+    bool has_gpus = false;
+    bool operator==(const Milestone&) const = default;
+  };
+  [[nodiscard]] Milestone milestone() const {
+    const auto ready = [](const report::TopStage& stage) { return stage.ready == stage.of; };
+    return {!view_.stages.empty() && std::ranges::all_of(view_.stages, ready), !gpus_.empty()};
+  }
+
   void write_file() {
     if (file_.empty() || !run_) return;
     next_file_ = ExportClock::now() + kWriteEvery;
+    written_ = milestone();
     note(sys::write_named_file(file_, report::run_prometheus(view_, gpus_)), file_trouble_);
   }
 
-  /// When the addresses have changed. Without any there is no file.
+  /// At first, and when the addresses have changed. Without any there is no file.
   void write_targets() {
     if (!run_) return;
     auto targets = run_->targets(view_);
@@ -129,7 +158,8 @@ class ExportService {
     if (wrote) targets_ = std::move(text);
   }
 
-  /// Of a run that nobody leads any longer, what is left of it is read a moment later.
+  /// Of a run that nobody leads any longer, what is left of it is read a moment later. One that goes on has
+  /// another leader, whose exporter keeps the files.
   void write_last() {
     constexpr std::chrono::milliseconds kGlance{20};
     constexpr int kGlances = 50;
@@ -138,6 +168,8 @@ class ExportService {
       if (!run_ || !view_.alive) break;
       std::this_thread::sleep_for(kGlance);
     }
+    if (run_ && view_.alive) return;
+    own_.clear();
     write_file();
     write_targets();
   }
@@ -159,7 +191,8 @@ class ExportService {
   std::vector<report::GpuSample> gpus_;
   ExportClock::time_point next_read_;
   ExportClock::time_point next_file_;
-  std::string targets_;
+  Milestone written_;                   ///< in the file
+  std::optional<std::string> targets_;  ///< in their file; nothing: an earlier exporter may have left one
   bool file_trouble_ = false;
   bool targets_trouble_ = false;
 };
@@ -262,6 +295,7 @@ void Exporter::await_end() {
 }
 
 void export_metrics(const fs::path& run_folder, const fs::path& file) {
+  ignore_signals_for_the_run();
   ExportService(run_folder, file).run();
 }
 

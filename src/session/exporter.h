@@ -45,8 +45,8 @@ class Exporter {
 
 /// What that process does, until the run is over or its nlaunch is gone. `file`: for node_exporter's textfile
 /// collector; empty: none. RUNS/file_sd.NAME.RUN-ID.json has the servers with metrics for `file_sd_configs`
-/// of Prometheus. Its standard input is the other end of the channel; its standard output is the socket on
-/// which it listens, if it is a socket.
+/// of Prometheus. It ignores the signals that are meant for the run. Its standard input is the other end of
+/// the channel; its standard output is the socket on which it listens, if it is a socket.
 void export_metrics(const std::filesystem::path& run_folder, const std::filesystem::path& file);
 
 }  // namespace nlaunch::session

@@ -168,9 +168,18 @@ std::vector<Json> GrowingLines::more() {
 Result<LiveRun> LiveRun::open(const std::string& runs_dir, const std::string& run) {
   const auto folder = find_run(runs_dir, run);
   if (!folder) return std::unexpected(folder.error());
+  const auto version = version_of(*folder / "plan.json");
   auto plan = launch::plan_of_run(*folder);
   if (!plan) return std::unexpected(plan.error());
-  return LiveRun(*folder, std::move(*plan), record::read_json(*folder / "plan.json"));
+  LiveRun opened(*folder, std::move(*plan), record::read_json(*folder / "plan.json"));
+  opened.version_ = version;
+  return opened;
+}
+
+LiveRun::Version LiveRun::version_of(const fs::path& file) {
+  struct stat info {};
+  if (::lstat(file.c_str(), &info) != 0) return {};
+  return {info.st_ino, info.st_mtim.tv_sec, info.st_mtim.tv_nsec};
 }
 
 LiveRun::LiveRun(fs::path folder, plan::Plan plan, const Json& plan_json)
@@ -225,6 +234,8 @@ void LiveRun::read_metrics() {
 
 report::TopView LiveRun::refresh() {
   constexpr std::size_t kRecent = 256;
+  if (version_of(folder_ / "plan.json") != version_)
+    if (auto again = open(folder_.parent_path(), folder_)) *this = std::move(*again);
   read_events();
   read_metrics();
   report::TopView out{.name = plan_.name, .run = id(), .site = plan_.site, .state = {}, .attempt = attempt_};

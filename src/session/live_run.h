@@ -61,7 +61,7 @@ class LiveRun {
  public:
   static Result<LiveRun> open(const std::string& runs_dir, const std::string& run);
 
-  /// Reads what is new, and has all of it but what look_at() adds.
+  /// Reads what is new, and has all of it but what look_at() adds. After `nlaunch update`, with the new plan.
   report::TopView refresh();
   /// Adds what its own files tell of a process: last line, step, GPUs.
   void look_at(report::TopProcess& process);
@@ -82,7 +82,15 @@ class LiveRun {
   /// Of one node, as the plan numbers them.
   using Gpus = std::vector<Gpu>;
   struct Addresses;
+  /// Of a file: another one, or another content.
+  struct Version {
+    std::uint64_t inode = 0;
+    std::int64_t seconds = 0;
+    std::int64_t nanoseconds = 0;
+    bool operator==(const Version&) const = default;
+  };
 
+  static Version version_of(const std::filesystem::path& file);
   LiveRun(std::filesystem::path folder, plan::Plan plan, const record::Json& plan_json);
 
   void read_events();
@@ -98,6 +106,7 @@ class LiveRun {
 
   std::filesystem::path folder_;
   plan::Plan plan_;
+  Version version_;                           ///< of the plan
   std::map<std::string, std::size_t> index_;  ///< of processes, by name
   record::TimelineBuilder builder_;
   GrowingLines events_;

@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core.hpp>
@@ -14,9 +15,9 @@
 #include <chrono>
 #include <cstring>
 #include <optional>
-#include <set>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/text.h"
 #include "sys/loop_access.h"
@@ -112,6 +113,21 @@ std::string text_of(const Endpoint& endpoint) {
   return host.contains(':') ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
 }
 
+bool is_loopback_host(std::string_view host) {
+  const bool bracketed = host.starts_with('[');
+  const auto end = std::min(bracketed ? host.find(']') : host.find(':'), host.size());
+  const auto name = host.substr(bracketed ? 1 : 0, end - (bracketed ? 1 : 0));
+  const auto port = host.substr(std::min(bracketed ? end + 1 : end, host.size()));
+  if (!port.empty() && (!port.starts_with(':') || !text::whole_number<std::uint16_t>(port.substr(1))))
+    return false;
+  if (bracketed) return name == "::1" && end < host.size();
+  if (text::lower(name) == "localhost") return true;
+  constexpr std::uint32_t kNetwork = 127;
+  in_addr address{};
+  return ::inet_pton(AF_INET, std::string(name).c_str(), &address) == 1 &&
+         ntohl(address.s_addr) >> 24U == kNetwork;
+}
+
 struct HttpServer::State : std::enable_shared_from_this<State> {
   /// A connection, from its request to the end of its answer.
   struct Connection : std::enable_shared_from_this<Connection> {
@@ -127,6 +143,7 @@ struct HttpServer::State : std::enable_shared_from_this<State> {
             if (self->server->closed || error == beast::error::timeout ||
                 error == http::error::end_of_stream || error == boost::asio::error::operation_aborted)
               return self->close();
+            self->reading = false;
             self->answer(!error);
           });
     }
@@ -137,6 +154,8 @@ struct HttpServer::State : std::enable_shared_from_this<State> {
       auto result = http::status::ok;
       if (!understood)
         result = http::status::bad_request;
+      else if (server->on_loopback && !may_ask(request))
+        result = http::status::forbidden;
       else if (request.method() != http::verb::get)
         result = http::status::method_not_allowed;
       else if (asked.substr(0, asked.find('?')) != server->path)
@@ -161,15 +180,22 @@ struct HttpServer::State : std::enable_shared_from_this<State> {
       });
     }
 
+    /// HTTP/1.0 has no Host, and no browser speaks it.
+    static bool may_ask(const http::request<http::empty_body>& request) {
+      const auto host = request.find(http::field::host);
+      return host == request.end() || is_loopback_host(std::string_view(host->value()));
+    }
+
     void close() {
       stream.close();
-      server->connections.erase(shared_from_this());
+      std::erase(server->connections, shared_from_this());
     }
 
     beast::tcp_stream stream;
     beast::flat_buffer buffer;
     http::request_parser<http::empty_body> parser;
     http::response<http::string_body> response;
+    bool reading = true;  ///< its request has not arrived
     std::shared_ptr<State> server;
   };
 
@@ -180,20 +206,33 @@ struct HttpServer::State : std::enable_shared_from_this<State> {
         handler(std::move(handle)) {
     const int own = ::fcntl(listening.get(), F_DUPFD_CLOEXEC, 0);  // asio closes what it is given
     error_code ignored;
-    acceptor.assign(own_endpoint(own).host.contains(':') ? tcp::v6() : tcp::v4(), own, ignored);
+    const auto host = own_endpoint(own).host;
+    on_loopback = host == "::1" || host.starts_with("127.");
+    acceptor.assign(host.contains(':') ? tcp::v6() : tcp::v4(), own, ignored);
   }
 
   void accept() {
     acceptor.async_accept([self = shared_from_this()](const error_code& error, tcp::socket socket) {
       if (self->closed) return;
       if (error) return self->accept_later();
-      if (self->connections.size() < kMostConnections) {
+      if (self->make_room()) {
         const auto made = std::make_shared<Connection>(std::move(socket), self);
-        self->connections.insert(made);
+        self->connections.push_back(made);
         made->read();
       }
       self->accept();
     });
+  }
+
+  /// For one more connection. False: all of them are being answered.
+  bool make_room() {
+    if (connections.size() < kMostConnections) return true;
+    const auto oldest =
+        std::ranges::find_if(connections, [](const auto& connection) { return connection->reading; });
+    if (oldest == connections.end()) return false;
+    const auto closed_now = *oldest;
+    closed_now->close();
+    return true;
   }
 
   void accept_later() {
@@ -215,7 +254,8 @@ struct HttpServer::State : std::enable_shared_from_this<State> {
   boost::asio::steady_timer retry;
   std::string path;
   Handler handler;
-  std::set<std::shared_ptr<Connection>> connections;
+  std::vector<std::shared_ptr<Connection>> connections;  ///< the oldest first
+  bool on_loopback = false;
   bool closed = false;
 };
 

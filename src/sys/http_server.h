@@ -26,6 +26,9 @@ Endpoint own_endpoint(int listening);
 /// "127.0.0.1:9400", "[::1]:9400".
 std::string text_of(const Endpoint& endpoint);
 
+/// Whether the Host of a request ("localhost:9400", "127.0.0.1", "[::1]:9400") names this host alone.
+bool is_loopback_host(std::string_view host);
+
 struct HttpPage {
   std::string type;  ///< its Content-Type
   std::string body;
@@ -33,7 +36,9 @@ struct HttpPage {
 
 /// Answers a GET of one path with a page, and everything else with an error. One answer a connection. A
 /// request has at most 8 KiB and no body, it must arrive within 5 s, and its answer must be taken within 10
-/// s. Of more than 32 connections at a time, the newest are closed.
+/// s. Of more than 32 connections at a time, the one that has waited longest for its request is closed. On a
+/// loopback address, a request whose Host is not a loopback name is refused: a page in a browser could
+/// otherwise read the answer under a name that it made point here (DNS rebinding).
 class HttpServer {
  public:
   /// `accept`: the value of the request's Accept header; empty: it has none.

@@ -278,6 +278,63 @@ watch: {{progress: 'step (\\d+)', metrics: {{reward: 'reward (\\S+)'}}}}
         self.assertTrue((self.folder / f"test-{self.run_folder.name}.prom").exists())
         self.assertFalse((self.run_folder / "own.prom").exists())
 
+    def test_signals_for_the_run_do_not_end_the_exporter(self):
+        file = self.folder / "run.prom"
+        process = self.run_in_background("--metrics-file", file, "--metrics-port", 0)
+        url = self.url()
+        self.wait_for(lambda: self.value(self.get(url)[1], "nlaunch_run_step"))
+        self.wait_for(self.targets)
+        exporter, = self.exporters()
+        for one in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+            os.kill(exporter, one)
+        self.wait_for(lambda: self.value(self.get(url)[1], "nlaunch_run_step") >= 5)
+        self.end(process)
+        self.assertEqual(self.said().count("nlaunch: metrics:"), 1)  # where it listens
+        self.assertEqual(self.value(file.read_text(), "nlaunch_run_up"), 0)
+        self.assertGreaterEqual(self.value(file.read_text(), 'nlaunch_process_step{process="learner.0",role="learner"}'), 5)
+        self.assertEqual(self.targets(), [])
+
+    def test_a_page_of_another_name_is_refused(self):
+        process = self.run_in_background("--metrics-port", 0)
+        with self.assertRaises(urllib.error.HTTPError) as refused:
+            urllib.request.build_opener(urllib.request.ProxyHandler({})).open(urllib.request.Request(self.url(), headers={"Host": "evil.example"}), timeout=20)
+        self.assertEqual(refused.exception.code, 403)
+        self.end(process)
+
+    def test_a_trouble_that_nobody_reads_does_not_hold_up_the_run(self):
+        reader, writer = os.pipe()
+        self.addCleanup(os.close, reader)
+        process = subprocess.Popen([NLAUNCH, "run", self.experiment(), "--site", "local", "--no-preflight", "--runs-dir", self.folder / "runs",
+                                    "--metrics-file", self.folder / "run.prom"],
+                                   env=self.env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=writer)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        self.wait_for_quietly(lambda: (self.folder / "runs" / "test" / "latest").exists())
+        events = self.run_folder / "events.jsonl"
+        self.wait_for_quietly(lambda: "learner.0" in events.read_text())
+        # Another description of the pipe: nlaunch's own stays blocking.
+        full = os.open(f"/proc/self/fd/{writer}", os.O_WRONLY | os.O_NONBLOCK)
+        with self.assertRaises(BlockingIOError):
+            while True:
+                os.write(full, b"x" * 4096)
+        with self.assertRaises(BlockingIOError):
+            while True:
+                os.write(full, b"x")
+        os.close(full)
+        os.close(writer)
+        os.kill(self.exporters()[0], signal.SIGKILL)
+        (self.folder / "enough").touch()
+        self.wait_for_quietly(lambda: '"attempt-ended"' in events.read_text())
+        while os.read(reader, 65536):
+            pass
+        self.assertEqual(process.wait(timeout=60), 0)
+
+    def wait_for_quietly(self, condition, seconds=30):
+        until = time.monotonic() + seconds
+        while not condition():
+            self.assertLess(time.monotonic(), until, "not in time")
+            time.sleep(0.1)
+
     def test_what_is_wrong_is_said(self):
         for words, said in (
                 (("--metrics-port", "n1:80"), "--metrics-port: 'n1:80' is not a port from 0 to 65535, or ADDRESS:PORT with a numeric address"),
@@ -286,6 +343,92 @@ watch: {{progress: 'step (\\d+)', metrics: {{reward: 'reward (\\S+)'}}}}
             self.assertEqual((done.returncode, done.stderr), (64, f"nlaunch run: {said}\nsee nlaunch run --help\n"))
         done = self.nlaunch("exporter", self.folder)
         self.assertEqual((done.returncode, done.stderr), (64, "nlaunch exporter: nlaunch itself starts this command\n"))
+
+
+SITE = """version: 1
+name: box
+scheduler: {kind: slurm, submit: [sbatch]}
+node: {gpus: 2}
+"""
+GPU_EXPERIMENT = """version: 1
+name: test
+weight_sync: {backend: none}
+roles:
+  learner: {kind: learner, gpus: 1, command: [sh, -c, "true"]}
+watch: {progress: 'step (\\d+)'}
+"""
+
+
+class Exporter(CliTest):
+    """`nlaunch exporter` alone: it reads a run directory that the test writes, of a run that is led on another host."""
+
+    value = staticmethod(Metrics.value)
+
+    def setUp(self):
+        super().setUp()
+        (self.folder / "site.yaml").write_text(SITE)
+        (self.folder / "experiment.yaml").write_text(GPU_EXPERIMENT)
+        plan = self.nlaunch("plan", self.folder / "experiment.yaml", "--site", self.folder / "site.yaml", "--json")
+        self.assertEqual(plan.returncode, 0, plan.stderr)
+        self.run = self.folder / "runs" / "test" / "20260131-120000-1"
+        self.attempt = self.run / "attempt-0"
+        for name in ("gpu-use", "logs"):
+            (self.attempt / name).mkdir(parents=True)
+        (self.run / "plan.json").write_text(plan.stdout)
+        self.tell("run", id=self.run.name, name="test", site="box", host="another-host", pid=1, start_ticks=0)
+        self.tell("attempt-started", attempt=0)
+        self.file = self.folder / "run.prom"
+        self.targets = self.folder / "runs" / f"file_sd.test.{self.run.name}.json"
+        self.targets.write_text("[]")  # of an exporter that was killed
+        self.channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.addCleanup(self.channel.close)
+        self.exporter = subprocess.Popen([NLAUNCH, "exporter", self.run, "--file", self.file], stdin=theirs, stdout=subprocess.DEVNULL, env=self.env)
+        self.addCleanup(self.exporter.wait)
+        self.addCleanup(self.exporter.kill)
+        theirs.close()
+
+    def tell(self, event, **fields):
+        now = time.time()
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now * 1000) % 1000:03}Z"
+        with (self.run / "events.jsonl").open("a") as events:
+            events.write(json.dumps({"mono_ms": int(time.monotonic() * 1000), "time": stamp, "event": event, **fields}) + "\n")
+
+    def sample(self, name, least=None, seconds=9):
+        """The value of a sample in the file; by then it has it, before the next file is due."""
+        until = time.monotonic() + seconds
+        while not self.file.exists() or (got := self.value(self.file.read_text(), name)) is None or (least is not None and got < least):
+            self.assertLess(time.monotonic(), until, self.file.read_text() if self.file.exists() else "no file")
+            time.sleep(0.05)
+        return got
+
+    def test_the_file_is_there_at_once_and_has_what_is_new_soon(self):
+        learner = '{process="learner.0",role="learner"}'
+        self.assertEqual(self.sample("nlaunch_run_up", seconds=3), 1)
+        self.assertEqual(self.value(self.file.read_text(), "nlaunch_process_up" + learner), 0)
+        self.assertFalse(self.targets.exists())
+        self.tell("process-started", process="learner.0", pid=1, restarts=0)
+        self.sample("nlaunch_process_ready" + learner, least=1)
+        self.assertNotIn("DCGM", self.file.read_text())
+        (self.attempt / "bound.n1.json").write_text(json.dumps({"gpus": [{"bus_id": "A", "uuid": "GPU-1"}, {"bus_id": "B", "uuid": "GPU-2"}]}))
+        (self.attempt / "gpu-use" / "n1.jsonl").write_text(json.dumps({"at": time.time(), "gpus": [{"bus_id": "A", "busy": 93}]}) + "\n")
+        gpu = 'gpu="0",UUID="GPU-1",pci_bus_id="A",Hostname="n1",'
+        self.assertEqual(self.sample("DCGM_FI_DEV_GPU_UTIL{" + gpu + "}"), 93)
+        (self.attempt / "logs" / "learner.0.log").write_text("step 7\n")
+        self.tell("process-ended", process="learner.0", pid=1, how="exited with code 0")
+        self.tell("end", outcome="finished", exit_code=0)
+        self.channel.close()
+        self.assertEqual(self.exporter.wait(timeout=20), 0)
+        text = self.file.read_text()
+        for name, value in (("nlaunch_run_up", 0), ('nlaunch_run_state{state="finished"}', 1), ("nlaunch_process_step" + learner, 7)):
+            self.assertEqual(self.value(text, name), value, name)
+
+    def test_what_another_leader_exports_is_left_to_it(self):
+        self.sample("nlaunch_run_up", seconds=3)
+        self.file.write_text("of another exporter\n")
+        self.targets.write_text("[]")
+        self.channel.close()
+        self.assertEqual(self.exporter.wait(timeout=20), 0)
+        self.assertEqual((self.file.read_text(), self.targets.read_text()), ("of another exporter\n", "[]"))
 
 
 if __name__ == "__main__":

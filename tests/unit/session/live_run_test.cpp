@@ -10,6 +10,7 @@
 #include "plan/json.h"
 #include "session/run_view.h"
 #include "supervise/events.h"
+#include "sys/files.h"
 
 namespace nlaunch::session {
 namespace {
@@ -158,6 +159,19 @@ TEST_F(RunDirectory, GpusAreThoseOfProcessesThatRun) {
   EXPECT_EQ(gpus[1].power, 100.5);
   write("attempt-0/gpu-use/here.jsonl", sample(now - 3600));  // its sampler has died
   EXPECT_TRUE(run.gpus(run.refresh()).empty());
+}
+
+TEST_F(RunDirectory, APlanThatWasUpdatedIsReadAgain) {
+  auto run = begin();
+  start("engine.0");
+  ready("engine.0");
+  write("attempt-0/bound.here.json", R"({"processes": [{"name": "engine.0", "ports": [101, 102]}]})");
+  EXPECT_EQ(targets(run), Lines{"127.0.0.1:102 engine.0 0"});
+  plan_.roles[0].metrics = "meet";
+  ASSERT_TRUE(sys::write_file_atomically(folder_ / "plan.json", json_text(plan::to_json(plan_), 2)));
+  EXPECT_EQ(targets(run), Lines{"127.0.0.1:101 engine.0 0"});
+  ASSERT_TRUE(sys::write_file_atomically(folder_ / "plan.json", "{"));
+  EXPECT_EQ(targets(run), Lines{"127.0.0.1:101 engine.0 0"});  // what is no plan changes nothing
 }
 
 TEST_F(RunDirectory, AHostIsNoPath) {

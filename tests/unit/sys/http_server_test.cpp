@@ -87,16 +87,17 @@ class Server : public ::testing::Test {
 
 TEST_F(Server, AnswersOneGetAConnection) {
   for (const char* target : {"/metrics", "/metrics?name=up"})
-    EXPECT_EQ(answer_to(std::string("GET ") + target + " HTTP/1.1\r\nHost: x\r\nAccept: text/plain\r\n\r\n"),
+    EXPECT_EQ(answer_to(std::string("GET ") + target +
+                        " HTTP/1.1\r\nHost: localhost\r\nAccept: text/plain\r\n\r\n"),
               "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\nConnection: close\r\n"
               "Content-Length: 19\r\n\r\naccept: text/plain\n");
 }
 
 TEST_F(Server, HasNoOtherPathAndNoOtherMethod) {
-  EXPECT_EQ(answer_to("GET /etc/passwd HTTP/1.1\r\nHost: x\r\n\r\n"),
+  EXPECT_EQ(answer_to("GET /etc/passwd HTTP/1.1\r\nHost: localhost\r\n\r\n"),
             "HTTP/1.1 404 Not Found\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n"
             "Content-Length: 10\r\n\r\nNot Found\n");
-  EXPECT_EQ(answer_to("DELETE /metrics HTTP/1.1\r\nHost: x\r\n\r\n"),
+  EXPECT_EQ(answer_to("DELETE /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"),
             "HTTP/1.1 405 Method Not Allowed\r\nContent-Type: text/plain; charset=utf-8\r\nAllow: GET\r\n"
             "Connection: close\r\nContent-Length: 19\r\n\r\nMethod Not Allowed\n");
 }
@@ -117,10 +118,32 @@ TEST_F(Server, ClosesASilentConnectionAndServesTheOthers) {
   EXPECT_GE(std::chrono::steady_clock::now() - began, 4s);
 }
 
-TEST_F(Server, ClosesTheConnectionsThatAreTooMany) {
+TEST_F(Server, OfTooManyConnectionsClosesTheOldestThatIsSilent) {
+  const auto began = std::chrono::steady_clock::now();
   std::vector<TcpClient> silent;
-  for (int i = 0; i < 32; ++i) silent.push_back(connect());
-  EXPECT_EQ(connect().read_rest(1).value_or("not closed"), "");
+  for (int i = 0; i < 33; ++i) silent.push_back(connect());
+  EXPECT_EQ(silent.front().read_rest(1).value_or("not closed"), "");
+  EXPECT_TRUE(answer_to("GET /metrics HTTP/1.0\r\n\r\n").starts_with("HTTP/1.1 200 OK"));
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 4s);
+  EXPECT_TRUE(silent.back().send("GET /metrics HTTP/1.0\r\n\r\n").has_value());
+  EXPECT_TRUE(silent.back().read_rest(1U << 20U).value_or("none").starts_with("HTTP/1.1 200 OK"));
+}
+
+TEST_F(Server, OnALoopbackAddressIsAskedUnderALoopbackName) {
+  for (const char* host : {"localhost", "LOCALHOST:9400", "127.0.0.1:9400", "127.1.2.3", "[::1]", "[::1]:1"})
+    EXPECT_TRUE(answer_to(std::string("GET /metrics HTTP/1.1\r\nHost: ") + host + "\r\n\r\n")
+                    .starts_with("HTTP/1.1 200 OK"))
+        << host;
+  EXPECT_EQ(answer_to("GET /metrics HTTP/1.1\r\nHost: evil.example:9400\r\n\r\n"),
+            "HTTP/1.1 403 Forbidden\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n"
+            "Content-Length: 10\r\n\r\nForbidden\n");
+}
+
+TEST(LoopbackHost, IsNoNameThatLooksLikeOne) {
+  for (const char* host :
+       {"", "localhost.evil.example", "127.0.0.1.evil.example", "127.evil.example", "10.0.0.1", "::1", "[::1",
+        "[::2]", "[127.0.0.1]", "[::1]x", "localhost:", "localhost:x", "localhost:1:2"})
+    EXPECT_FALSE(is_loopback_host(host)) << host;
 }
 
 }  // namespace
