@@ -79,6 +79,13 @@ bool is_secret_parameter(std::string_view name) {
          plain == "auth" || plain == "sig" || plain == "signature";
 }
 
+/// `separator`: before it. A fragment and a part of a path can be a name on its own: "#token".
+bool is_secret(std::string_view parameter, char separator) {
+  const auto equals = parameter.find('=');
+  if (equals == std::string_view::npos && (separator == '#' || separator == ';')) return false;
+  return is_secret_parameter(parameter.substr(0, equals));
+}
+
 /// Characters that end a sentence or a quotation around a URL.
 std::string_view without_punctuation(std::string_view url) {
   const auto last = url.find_last_not_of(".,;:!')]");
@@ -119,23 +126,21 @@ std::string without_credentials(std::string_view url) {
     authority.remove_prefix(user + 1);
   std::string out = fmt::format("{}{}", url.substr(0, begin), authority);
   auto rest = url.substr(end);
-  // Parameters can be in the fragment as well: "#/runs/1?token=x".
-  auto next = std::min(rest.find('?'), rest.size());
-  out += rest.substr(0, next);
-  bool first = true;  // of its parameters
-  while (next < rest.size()) {
-    first = first || rest[next] == '?';
-    rest.remove_prefix(next + 1);
-    next = std::min(rest.find_first_of("?&"), rest.size());
-    const auto parameter = rest.substr(0, next);
-    const auto fragment = std::min(parameter.find('#'), parameter.size());
-    if (is_secret_parameter(parameter.substr(0, std::min(parameter.find('='), fragment)))) {
-      out += parameter.substr(fragment);
-      continue;
-    }
-    out += first ? '?' : '&';
+  // Parameters can be in the path and in the fragment as well: ";token=x", "#token=x", "#/runs/1?token=x".
+  constexpr std::string_view kSeparators = "?&;#";
+  const auto path = std::min(rest.find_first_of(kSeparators), rest.size());
+  out += rest.substr(0, path);
+  rest.remove_prefix(path);
+  char first = 0;  // the separator of the next parameter, if those before it are left out
+  while (!rest.empty()) {
+    const char separator = rest.front();
+    const auto parameter = rest.substr(1, rest.find_first_of(kSeparators, 1) - 1);
+    rest.remove_prefix(1 + parameter.size());
+    if (separator == '?' || separator == '#') first = separator;
+    if (is_secret(parameter, separator)) continue;
+    out += first != 0 ? first : separator;
     out += parameter;
-    first = false;
+    first = 0;
   }
   return out;
 }

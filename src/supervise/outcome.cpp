@@ -124,10 +124,22 @@ std::string raised_before(const Outcome& outcome, const ProcessFailed& failed) {
                      failed.status.str(), line.empty() ? "" : ": ", line);
 }
 
-/// "; before that, VLLM::EngineCore (pid 4711) of engine.0 was killed by SIGKILL 69.7s into the run"
-std::string after_a_child(const Outcome& outcome) {
+/// "; before that, VLLM::EngineCore (pid 4711) of engine.0 was killed by SIGKILL 69.7s into the run". `that`:
+/// the time of what the sentence begins with.
+std::string after_a_child(const Outcome& outcome, Duration that) {
   const auto lost = lost_child(outcome);
-  return lost ? "; before that, " + end_of_child(*lost->process, *lost->child) : "";
+  if (!lost) return "";
+  return fmt::format("; {}{}", lost->child->at <= that ? "before that, " : "",
+                     end_of_child(*lost->process, *lost->child));
+}
+
+/// "; crash loop: it failed the same way 3 times in a row, ..."
+std::string crash_loop(const ProcessFailed& failed, std::string_view subject) {
+  if (failed.alike == 0) return "";
+  return fmt::format(
+      "; crash loop: {} failed the same way {} times in a row, each time soon after its start, and is not "
+      "restarted",
+      subject, failed.alike);
 }
 
 }  // namespace
@@ -304,25 +316,20 @@ int exit_code(const Outcome& outcome) {
 
 std::string sentence(const Outcome& outcome) {
   const auto name = outcome.first ? who(outcome.processes[*outcome.first]) : std::string();
-  const auto when = in_seconds(outcome.decided.value_or(outcome.took));
+  const auto decided = outcome.decided.value_or(outcome.took);
+  const auto when = in_seconds(decided);
   return std::visit(
       Overloaded{
           [&](const Finished&) { return fmt::format("finished after {}", when); },
           [&](const ProcessFailed& failed) {
-            const auto again =
-                failed.alike > 0
-                    ? fmt::format(
-                          "; crash loop: it failed the same way {} times in a row, each time soon after "
-                          "its start, and is not restarted",
-                          failed.alike)
-                    : "";
-            if (outcome.first && *outcome.first != failed.process &&
-                outcome.processes[*outcome.first].exception)
-              return raised_before(outcome, failed);
+            const auto* first = outcome.first ? &outcome.processes[*outcome.first] : nullptr;
+            if (first != nullptr && *outcome.first != failed.process && first->exception)
+              return raised_before(outcome, failed) + after_a_child(outcome, first->exception->at) +
+                     crash_loop(failed, outcome.processes[failed.process].name);
             return fmt::format("{} {}{}{}{}{}{}{}", name, failed.status.str(),
                                failed.status.ok() ? " but was expected to keep running," : "", after(outcome),
-                               before_the_next(outcome), after_a_child(outcome), again,
-                               by_exception(outcome));
+                               before_the_next(outcome), after_a_child(outcome, decided),
+                               crash_loop(failed, "it"), by_exception(outcome));
           },
           [&](const StartFailed& failed) { return fmt::format("{}: {}", name, failed.reason); },
           [&](const NeverReady& never) {
@@ -348,8 +355,8 @@ std::string sentence(const Outcome& outcome) {
             return fmt::format("node {} was lost after {}: {}", lost.host, when, lost.why);
           },
           [&](const Aborted& aborted) {
-            return fmt::format("{} ({} into the run){}{}", aborted.reason, when, after_a_child(outcome),
-                               by_exception(outcome));
+            return fmt::format("{} ({} into the run){}{}", aborted.reason, when,
+                               after_a_child(outcome, decided), by_exception(outcome));
           }},
       outcome.cause);
 }

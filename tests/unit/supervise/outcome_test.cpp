@@ -287,6 +287,23 @@ TEST(FirstToRaise, IsTheRankWhoseExceptionCameBeforeThatOfTheOneThatExitedFirst)
             "learner.3 raised an exception 12.1s into the run, 350ms before learner.1 exited with code 1");
 }
 
+TEST(Sentence, OfAnEarlierExceptionNamesTheLostChildAndTheCrashLoopToo) {
+  auto outcome = four_ranks();
+  std::get<ProcessFailed>(outcome.cause).alike = 3;
+  outcome.processes[3].exception = Exception{"ValueError", "a NaN", 12050ms};
+  outcome.processes[0].children = {child(sys::WaitStatus(SIGKILL), 10s)};
+  outcome.first = 3;
+  const std::string raised =
+      "learner.3 raised ValueError 12.1s into the run, 350ms before learner.1 exited with code 1: a NaN; ";
+  const std::string killed = "VLLM::EngineCore (pid 7) of learner.0 was killed by SIGKILL ";
+  const std::string loop =
+      "; crash loop: learner.1 failed the same way 3 times in a row, each time soon after its start, and is "
+      "not restarted";
+  EXPECT_EQ(sentence(outcome), raised + "before that, " + killed + "10.0s into the run" + loop);
+  outcome.processes[0].children = {child(sys::WaitStatus(SIGKILL), 12100ms)};
+  EXPECT_EQ(sentence(outcome), raised + killed + "12.1s into the run" + loop);
+}
+
 TEST(FirstToRaise, IsNoneThatMayHaveRaisedLater) {
   auto outcome = four_ranks();
   auto& other = outcome.processes[3];
