@@ -1,7 +1,10 @@
 #include "commands/sites.h"
 
+#include <algorithm>
+
 #include "base/text.h"
 #include "launch/install.h"
+#include "sys/files.h"
 
 namespace nlaunch::commands {
 
@@ -12,11 +15,22 @@ std::string describe(const config::Site& site) {
   return site.comment + (site.untried ? " (not tested on its machine)" : "");
 }
 
+/// True if a shadowed profile is a file that says the same as the one that is used.
+bool is_copy(const config::SiteEntry& shadowed, const std::vector<config::SiteEntry>& all) {
+  const auto used = std::ranges::find(all, shadowed.name, &config::SiteEntry::name);
+  constexpr std::uint64_t kLimit = 1U << 20U;  // a larger one is no profile
+  const auto mine = sys::read_regular_file(shadowed.path, kLimit);
+  const auto theirs = sys::read_regular_file(used->path, kLimit);
+  return mine && theirs && *mine == *theirs;
+}
+
 int list(const std::vector<std::string>& folders, const Context& context) {
   const auto paint = context.console.result_paint;
   report::Table table({"site", "scheduler", "found at", "description"});
-  for (const auto& entry : config::list_sites(folders)) {
+  const auto all = config::list_sites(folders);
+  for (const auto& entry : all) {
     if (entry.shadowed) {
+      if (is_copy(entry, all)) continue;
       table.add({entry.name, "", entry.path, paint.dim("shadowed by the profile of the same name above")});
       continue;
     }

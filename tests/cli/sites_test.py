@@ -124,6 +124,14 @@ class Profiles(CliTest):
                          {"NCCL_DEBUG": "WARN", "NCCL_NET": "AWS Libfabric", "NCCL_SOCKET_IFNAME": "^docker,lo,veth,virbr",
                           "FI_PROVIDER": "efa"})
 
+    def test_a_shadowed_profile_is_listed_only_if_it_says_something_else(self):
+        for folder, text in (("one", "a"), ("two", "a"), ("three", "b")):
+            (self.folder / folder).mkdir()
+            (self.folder / folder / "ours.yaml").write_text(f"# {text}\nversion: 1\nname: ours\nextends: common\n")
+        dirs = [f"--site-dir={self.folder / folder}" for folder in ("one", "two", "three")]
+        rows = [line.split()[:3] for line in self.nlaunch("sites", *dirs).stdout.splitlines() if line.startswith("ours ")]
+        self.assertEqual(rows, [["ours", "local", str(self.folder / "one/ours.yaml")], ["ours", str(self.folder / "three/ours.yaml"), "shadowed"]])
+
     def test_what_nobody_tried_says_so(self):
         done = self.nlaunch("sites")
         said = {line.split()[0]: "(not tested on its machine)" in line for line in done.stdout.splitlines()[1:]
