@@ -104,7 +104,8 @@ std::optional<ProcessInfo> process_info(pid_t pid) {
 }
 
 bool in_foreground(const ProcessInfo& process) {
-  return process.state != 'T' && process.foreground == process.group;
+  const bool has_terminal = process.foreground >= 0;  // without one, no shell puts it in the background
+  return process.state != 'T' && (!has_terminal || process.foreground == process.group);
 }
 
 void for_each_process(const std::function<void(const ProcessInfo&)>& then) {

@@ -37,7 +37,7 @@ struct ProcessInfo {
 };
 
 std::optional<ProcessInfo> process_info(pid_t pid);
-/// Whether a process is in the foreground of its terminal, and not stopped there.
+/// Whether a process is in the foreground of its controlling terminal, or has none, and is not stopped.
 bool in_foreground(const ProcessInfo& process);
 /// Calls `then` for each visible process, by ascending pid, right after reading it: whatever `then` does
 /// happens within microseconds of the read.

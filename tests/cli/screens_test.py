@@ -23,7 +23,7 @@ from harness import NLAUNCH, SOURCE, CliTest
 GOLDEN = pathlib.Path(os.environ.get("NLAUNCH_GOLDEN", SOURCE / "tests" / "golden")) / "screens"
 WIDTHS = (80, 120, 200)
 NOW = time.time()
-BEGAN = NOW - 3 * 3600 - 40  # "3h00m" for the next twenty seconds and more
+BEGAN = NOW - 50 * 3600 - 1800  # "2d02h" for the next half an hour
 RUN = "20260131-120000-4711"
 SCRIPT = """\
 #!/bin/bash

