@@ -84,7 +84,8 @@ PartitionName=urgent Nodes=ALL PriorityTier=10 PreemptMode=CANCEL
         return dict(line.split() for line in self.cluster.run("squeue", "-ho", "%A %T", "-n", "fleet-lent").stdout.splitlines())
 
     def addresses(self):
-        return int(self.log("learner.0").splitlines()[-1].split()[-1])
+        whole = self.log("learner.0").rpartition("\n")[0]  # the last line may not be finished yet
+        return int(whole.splitlines()[-1].split()[-1])
 
     def borrowed(self):
         return json.loads((self.run_folder / "attempt-0" / "borrowed.json").read_text())
