@@ -141,6 +141,7 @@ struct UnsetVariable {
 /// A shell script: the text that sbatch reads, and what bash ran.
 struct Script {
   std::shared_ptr<const SourceFile> file;
+  std::string folder{};  ///< where it was recorded as submitted; empty: unknown
   std::vector<Comment> comments;
   std::uint32_t first_command = 0;      ///< the line after which sbatch ignores directives; 0: none
   std::vector<ScriptCommand> commands;  ///< in execution order; empty: it was not recorded

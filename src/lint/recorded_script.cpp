@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "lint/guards.h"
 #include "lint/script_input.h"
 #include "lint/script_text.h"
 #include "sys/command.h"
@@ -65,15 +66,19 @@ std::optional<Unread> syntax_error(const SourceLines& lines, const std::string& 
 
 /// A program whose output goes to a missing directory does not start. It is examined as if the directory
 /// existed, and the missing directory is noted.
-Result<shell::Recording> record_all(shell::RecordRequest request) {
-  auto recording = shell::record(request);
-  if (!recording || recording->no_folder.empty()) return recording;
-  for (const auto& one : recording->no_folder)
-    request.existing.push_back(one.name.substr(0, one.name.rfind('/') + 1));
+Result<PassedGuards> record_all(shell::RecordRequest request) {
+  auto first = shell::record(request);
+  if (!first) return std::unexpected(first.error());
+  auto recording = pass_guards(request, std::move(*first));
+  const auto no_folder = recording.recording.no_folder;
+  if (no_folder.empty()) return recording;
+  for (const auto& one : no_folder) request.existing.push_back(one.name.substr(0, one.name.rfind('/') + 1));
   auto again = shell::record(request);
   if (!again) return recording;
-  again->no_folder.insert(again->no_folder.begin(), recording->no_folder.begin(), recording->no_folder.end());
-  return again;
+  auto passed = pass_guards(request, std::move(*again));
+  auto& all = passed.recording.no_folder;
+  all.insert(all.begin(), no_folder.begin(), no_folder.end());
+  return passed;
 }
 
 /// How many paths in the script do not exist, relative to where it was recorded.
@@ -92,17 +97,31 @@ std::size_t missing(const shell::Recording& recording, const std::string& folder
 
 /// Records in the directory where lint is called, as bash and sbatch would; in the script's own directory if
 /// more of its paths exist there.
-Result<shell::Recording> record_where_it_fits(shell::RecordRequest request) {
+Result<PassedGuards> record_where_it_fits(shell::RecordRequest request) {
   std::error_code error;
   const auto own = fs::absolute(request.script, error).parent_path().lexically_normal().native();
   request.folder = fs::current_path(error).native();
   if (request.folder == own) return record_all(request);
   auto here = record_all(request);
-  if (!here || missing(*here, request.folder) == 0) return here;
-  const auto of_here = missing(*here, request.folder);
+  const auto of_here = here ? missing(here->recording, request.folder) : 0;
+  if (of_here == 0) return here;
   request.folder = own;
   auto there = record_all(request);
-  return there && missing(*there, own) < of_here ? there : here;
+  return there && missing(there->recording, own) < of_here ? there : here;
+}
+
+/// What was assumed of the cluster, so that the script went on.
+Unread told_of(const std::vector<Guard>& guards, const SourceLines& lines, const std::string& path) {
+  std::error_code error;
+  const auto& first = guards.front();
+  const bool of_main = first.script == fs::absolute(path, error).native();
+  const auto more = guards.size() - 1;
+  return {.span = of_main ? lines.whole(first.line) : SourceSpan{lines.file(), 0, 0, 1},
+          .severity = Severity::note,
+          .message =
+              fmt::format("lint assumed that {}{}: on this machine the script stops here", first.what,
+                          more == 0 ? "" : fmt::format(", and passed {}", text::count(more, "other test"))),
+          .why = "the lines below were examined as they run on the cluster"};
 }
 
 }  // namespace
@@ -120,6 +139,7 @@ LintInput recorded_script(const std::shared_ptr<const SourceFile>& file, const S
   shell::RecordRequest request;
   request.script = path;
   request.arguments = job.arguments;
+  request.keeps_trace = file->text.find("set +") != std::string::npos;
   request.variables = variables_of_job(input.batch, job.variables);
   request.allocation = allocation_of(input);
   request.allocation.nodes = job.nodes.value_or(request.allocation.nodes);
@@ -127,7 +147,9 @@ LintInput recorded_script(const std::shared_ptr<const SourceFile>& file, const S
   const auto recording = there ? record_where_it_fits(request) : record_all(request);
   if (recording) {
     auto unread = std::move(input.script->unread);
-    input = script_input(file, *recording, request.allocation, path);
+    input = script_input(file, recording->recording, request.allocation, path);
+    if (!recording->guards.empty())
+      input.script->unread.push_back(told_of(recording->guards, SourceLines(file), path));
     if (job.nodes) input.nodes = *job.nodes;
     if (job.gpus) input.gpus = *job.gpus;
     // The syntax error already covers what bash reports on the wrong line.

@@ -45,6 +45,7 @@ bool is_helper(const shell::Words& argv) {
   const auto name = program_name(argv.at(0));
   if (kHelpers.contains(name)) return true;
   const auto verb = argv.size() > 1 ? argv[1] : std::string();
+  if (argv.size() == 2 && is_one_of(verb, {"--version", "-V", "--help", "--check"})) return true;
   if (name == "ray") return is_one_of(verb, {"stop", "status", "--version"});
   if (name == "uv") return verb != "run";
   if (name == "enroot" || name == "apptainer" || name == "singularity" || name == "docker")
@@ -114,6 +115,7 @@ class RecordingReader {
         allocation_(allocation),
         input_(script_input(file)),
         sources_(file, path, folder_of(recording)) {
+    input_.script->folder = sources_.folder();
     for (const auto& entry : recording.environment) {
       begin_.insert(entry);
       input_.began_with.insert(entry.substr(0, entry.find('=')));

@@ -71,7 +71,7 @@ bool is_variable_name(std::string_view text) {
 
 void rename_in_container(Setting& setting) {
   const auto inside = name_in_container(setting.name);
-  if (!inside) return;
+  if (!inside || *inside == "HOME") return;  // the tools refuse to replace HOME
   setting.name = *inside;
   setting.one_command = true;  // values that the script itself sets are not affected
 }

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/text.h"
+#include "plan/container_tools.h"
 #include "shell/srun.h"
 
 namespace nlaunch::shell {
@@ -112,12 +113,23 @@ Started of_mpirun(const Words& argv, const Allocation& allocation) {
   return started;
 }
 
+/// The image after the options of apptainer, singularity or enroot.
+std::size_t image_at(const Words& argv, std::size_t from) {
+  const auto name = program_name(argv[0]);
+  const auto tools = plan::container_tools();
+  const auto tool = std::ranges::find(tools, name, &plan::Tool::name);
+  for (auto i = from; i < argv.size(); ++i) {
+    if (argv[i] == "--") return i + 1;
+    if (argv[i].size() < 2 || argv[i][0] != '-') return i;
+    // -B/a:/b has its value attached.
+    if (tool != tools.end() && argv[i].find_first_of("=/") == std::string::npos)
+      i += tool->values(argv[i]);
+  }
+  return argv.size();
+}
+
 /// apptainer exec [OPTIONS] IMAGE PROGRAM; docker run [OPTIONS] IMAGE [PROGRAM].
 Started of_container(const Words& argv, const Allocation& /*allocation*/) {
-  static const Options kApptainer{
-      "-B",    "--bind",     "--mount",    "-H",    "--home",    "-W", "--workdir",
-      "--pwd", "--env",      "--env-file", "-o",    "--overlay", "-S", "--scratch",
-      "--app", "--hostname", "--security", "--cwd", "--network", "-r", "--root"};
   static const Options kDocker{
       "-v",        "--volume",       "-e",        "--env",        "--env-file", "-w",
       "--workdir", "--name",         "--gpus",    "--shm-size",   "--ulimit",   "-p",
@@ -130,7 +142,7 @@ Started of_container(const Words& argv, const Allocation& /*allocation*/) {
   const auto verb = program_at(argv, 1, {});
   if (verb >= argv.size() || (argv[verb] != "exec" && argv[verb] != "run" && argv[verb] != "start"))
     return {};
-  const auto image = program_at(argv, verb + 1, docker ? kDocker : kApptainer);
+  const auto image = docker ? program_at(argv, verb + 1, kDocker) : image_at(argv, verb + 1);
   return {rest(argv, image + 1), {}};
 }
 

@@ -137,7 +137,7 @@ class Recorder final : public Watcher {
       recording_.not_here.push_back(request_.chdir);
       (void)layer_.make_folder(request_.chdir);
     }
-    return make_own_files(own_);
+    return make_own_files(own_, request_.keeps_trace);
   }
 
   /// The program that starts the script: bash, or a script that starts it on each node.

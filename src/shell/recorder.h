@@ -130,6 +130,7 @@ struct RecordRequest {
   bool per_node = false;
   bool in_job = true;                ///< false: on a login node, without Slurm's variables
   bool all_tasks = false;            ///< every task is recorded (recorded_for)
+  bool keeps_trace = false;          ///< what runs after the script's own `set +x` is traced too
   std::vector<WrittenFile> files{};  ///< that were written before
   Allocation allocation;
   Limits limits;

@@ -38,7 +38,7 @@ std::vector<std::string> known_programs() {
 
 /// Read by every bash before its script. Defines the functions of a cluster's login shell that change the
 /// shell itself.
-std::string start_file(const OwnFiles& own) {
+std::string start_file(const OwnFiles& own, bool keeps_trace) {
   return fmt::format(R"({0}() {{ exec {1} "$@"; }}
 conda() {{
   command conda "$@"
@@ -70,9 +70,10 @@ for nlaunch_name in PRELOAD LIBRARY_PATH AUDIT; do
   if [[ -n ${{!nlaunch_kept+x}} ]]; then export "LD_$nlaunch_name=${{!nlaunch_kept}}"; unset "$nlaunch_kept"; fi
 done
 unset nlaunch_name nlaunch_kept
-set -x
+{4}set -x
 )",
-                     kHandler, own.other(), own.trace(), Trace::kPrompt);
+                     kHandler, own.other(), own.trace(), Trace::kPrompt,
+                     keeps_trace ? fmt::format("set -T\ntrap '{}' DEBUG\n", Trace::kGoesOn) : "");
 }
 
 /// Files that `source NAME` finds on PATH, such as those next to conda: `source activate ENVIRONMENT`. In the
@@ -116,14 +117,14 @@ std::string for_node(std::string text, std::uint32_t node, std::uint32_t nodes) 
 
 }  // namespace
 
-bool make_own_files(const OwnFiles& own) {
+bool make_own_files(const OwnFiles& own, bool keeps_trace) {
   std::error_code error;
   fs::create_directory(own.programs(), error);
   fs::create_directory(own.answers(), error);
   const auto put = [](const std::string& path, const std::string& text, mode_t mode) {
     return sys::write_file_atomically(path, text, mode).has_value();
   };
-  const bool made = put(own.start(), start_file(own), 0644) && put(own.trace(), "", 0644) &&
+  const bool made = put(own.start(), start_file(own, keeps_trace), 0644) && put(own.trace(), "", 0644) &&
                     put(own.other(), "", 0755) && put(own.input(), "", 0644) && put(own.output(), "", 0644);
   return made &&
          std::ranges::all_of(kSourcedByName,

@@ -25,8 +25,9 @@ struct OwnFiles {
   [[nodiscard]] std::string output() const { return folder / "output"; }
 };
 
-/// Creates the files in the existing directory. Returns false if they cannot be written.
-bool make_own_files(const OwnFiles& own);
+/// Creates the files in the existing directory. `keeps_trace`: as in RecordRequest. Returns false if they
+/// cannot be written.
+bool make_own_files(const OwnFiles& own, bool keeps_trace);
 
 /// The script's initial environment.
 std::vector<std::string> environment_of(const RecordRequest& request, const OwnFiles& own);

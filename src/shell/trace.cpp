@@ -154,7 +154,7 @@ void Trace::take(std::string_view line, const std::string& own) {
   place.command = line.substr(first + 1 + parts[0].size() + parts[1].size() + parts[2].size() + 3);
   last_ = 0;
   last_assigned_ = false;
-  if (place.script.starts_with(own)) return;
+  if (place.script.starts_with(own) || place.command == kGoesOn) return;
   constexpr std::size_t kMost = 200'000;
   if (commands_.size() < kMost) commands_.push_back({*pid, place.script, place.line, 0, place.command});
   const auto known = places_.find(*pid);

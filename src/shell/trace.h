@@ -52,6 +52,9 @@ class Trace {
   /// For PS4, with $'...': each line starts with the shell's pid, its script and the line.
   static constexpr const char* kPrompt = "+\\x01${BASHPID}\\x01${BASH_SOURCE[0]-}\\x01${LINENO}\\x01";
 
+  /// Turns the trace on again before each command; not a command of the script.
+  static constexpr const char* kGoesOn = "builtin set -x";
+
   /// Lines, of which the last may be incomplete. Skips scripts below `own`.
   void read(std::string_view bytes, const std::string& own);
 

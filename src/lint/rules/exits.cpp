@@ -212,10 +212,10 @@ const Registered<Rule> exit_code_of_tee_rule{{
 
 /// True if it succeeds whatever the programs before it did, unlike `exit $code`.
 bool always_succeeds(const ScriptCommand& command) {
-  constexpr std::array<std::string_view, 23> kNames{
-      "echo",       "printf", "date",     "true",   ":",     "export", "unset", "sleep",
-      "deactivate", "pwd",    "hostname", "squeue", "sacct", "seff",   "dcgmi", "nvidia-smi",
-      "sync",       "module", "ml",       "uptime", "free",  "df",     "clear"};
+  constexpr std::array<std::string_view, 29> kNames{
+      "mv",    "cp",         "ls",    "du",     "tail",       "cat",    "echo",     "printf", "date",  "true",
+      ":",     "export",     "unset", "sleep",  "deactivate", "pwd",    "hostname", "squeue", "sacct", "seff",
+      "dcgmi", "nvidia-smi", "sync",  "module", "ml",         "uptime", "free",     "df",     "clear"};
   const auto& words = command.words;
   if (words[0] == "ray") return words.size() > 1 && words[1] == "stop";
   if (words[0] == "rm")
@@ -254,12 +254,12 @@ bool only_prints_code(const SourceLines& lines, std::uint32_t line) {
 }
 
 /// True if the script checks, or may check, the exit code of a command starting on a line: a function may be
-/// called in a test.
-bool looks_at_codes(const Script& script, std::uint32_t line) {
+/// called in a test, which does not see the code of a program in the background.
+bool looks_at_codes(const Script& script, std::uint32_t line, bool background = false) {
   const auto& text = script.file->text;
   const SourceLines lines(script.file);
   const auto begin = lines.line(line);
-  const bool is_within = begin.starts_with(' ') || begin.starts_with('\t');
+  const bool is_within = !background && (begin.starts_with(' ') || begin.starts_with('\t'));
   for (const auto* sign : {"() {", "(){", "function "})
     if (is_within && text.find(sign) != std::string::npos) return true;
   for (; line <= lines.count(); ++line) {
@@ -288,8 +288,57 @@ std::optional<ScriptCommand> last_command(const Script& script) {
   return ScriptCommand{.words = text::split(text::trim(text), ' '), .span = lines.whole(begins.back())};
 }
 
+/// The text of `srun bash -c '…'`: each of its tasks is a shell whose last command decides.
+void check_code_of_task(const LintInput& input, const Step& step, Report& report) {
+  const auto& script = *input.script;
+  if (step.argv.empty() || !shell::is_shell(step.argv[0]) || step.span.file != script.file) return;
+  const auto letter = std::ranges::find_if(
+      step.argv, [](const std::string& word) { return word.starts_with('-') && word.ends_with('c'); });
+  if (letter == step.argv.end() || letter + 1 == step.argv.end()) return;
+  const auto& text = *(letter + 1);
+  const bool looks =
+      std::ranges::any_of(std::array{"$?", "${?", "PIPESTATUS", "||", "&&", "trap ", "if ", "wait $"},
+                          [&](const char* sign) { return text.find(sign) != std::string::npos; });
+  if (looks) return;
+  struct Shell {
+    bool errexit = false;
+    const ScriptCommand* program = nullptr;
+    const ScriptCommand* last = nullptr;
+  };
+  std::map<int, Shell> shells;
+  for (const auto& command : script.commands) {
+    if (command.shell == script.shell() || command.span.file != script.file ||
+        command.span.line != step.span.line || command.words[0] == "srun")
+      continue;
+    auto& one = shells[command.shell];
+    if (command.works && !always_succeeds(command)) one.program = one.errexit ? nullptr : &command;
+    one.errexit = sets_option(command, kErrexit).value_or(one.errexit);
+    one.last = &command;
+  }
+  for (const auto& [id, one] : shells) {
+    if (!always_succeeds(*one.last)) continue;
+    const bool waits = one.last->words[0] == "wait";
+    // A program in the background is run by a shell of its own.
+    const auto* program = one.program;
+    for (const auto& [other, child] : shells)
+      if (waits && one.program == nullptr && other != id && child.program != nullptr) program = child.program;
+    if (program == nullptr) continue;
+    const auto name = shell::program_name(program->words[0]);
+    return report.warning(
+        step.span,
+        {waits ? fmt::format("`wait` in this bash -c has no process id: a failure of {} is lost", name)
+               : fmt::format("this bash -c ends with {}, which succeeds: a failure of {} is lost",
+                             one.last->words[0], name),
+         "srun gets the exit code of the shell that it starts: the step counts as a success",
+         waits ? "wait $PID for each process id (PID=$! after the &), and exit with the codes"
+               : "put set -e at the beginning of the text",
+         ""});
+  }
+}
+
 void check_exit_code_hidden(const LintInput& input, Report& report) {
   if (!input.script || input.script->commands.empty()) return;
+  for (const auto& step : input.steps) check_code_of_task(input, step, report);
   const auto& script = *input.script;
   if (!ran_to_its_end(script) || !(input.slurm || !input.batch.empty()) || has_exit_trap(script)) return;
   bool errexit = shebang_sets(script, kErrexit);
@@ -298,14 +347,15 @@ void check_exit_code_hidden(const LintInput& input, Report& report) {
   for (const auto& command : script.commands) {
     // The first command that a line starts is the one that it names: srun.
     const bool same = program != nullptr && program->span.line == command.span.line;
-    if (command.works && command.span.file == script.file && !same)
+    // mv and cp are recorded as work of the job, but are not what it is for.
+    if (command.works && command.span.file == script.file && !same && !always_succeeds(command))
       program = errexit && !command.background ? nullptr : &command;
     if (command.shell != script.shell()) continue;
     errexit = sets_option(command, kErrexit).value_or(errexit);
   }
   if (program == nullptr || !last || last->span.file != script.file ||
       last->span.line <= program->span.line || !always_succeeds(*last) ||
-      looks_at_codes(script, program->span.line))
+      looks_at_codes(script, program->span.line, program->background))
     return;
   auto behind = last->span;
   ++behind.line;
@@ -472,6 +522,66 @@ const Registered<Rule> exit_code_of_last_rule{{
         "after a turn that failed.",
     .source = "bash(1), Compound Commands; EXIT STATUS",
     .check = check_exit_code_of_last,
+}};
+
+void check_cancels_itself(const LintInput& input, Report& report) {
+  if (!input.script || !(input.slurm || !input.batch.empty())) return;
+  const auto& script = *input.script;
+  const ScriptCommand* last = nullptr;
+  bool worked = false;
+  for (const auto& command : script.commands) {
+    if (command.span.file != script.file) continue;
+    worked = worked || command.works;
+    if (command.shell == script.shell() && command.words[0] != "exit" && command.words[0] != "echo")
+      last = &command;
+  }
+  const SourceLines lines(script.file);
+  if (last == nullptr || !worked || last->words[0] != "scancel" ||
+      lines.command(last->span.line).find("SLURM_JOB") == std::string::npos)
+    return;
+  report.warning(last->span,
+                 {"the job ends by cancelling itself: Slurm considers it CANCELLED, whatever it did",
+                  "success and failure look the same in sacct, and dependent jobs (afterok) never start",
+                  "kill what still runs (kill $PID), and let the script end", ""});
+}
+
+const Registered<Rule> cancels_itself_rule{{
+    .order = 377,
+    .name = "cancels-itself",
+    .title = "a job that cancels itself at its end",
+    .explain =
+        "scancel of its own job stops everything that still runs, but the job's state is then CANCELLED. "
+        "A batch script that exits also ends everything that it started.",
+    .source = "scancel(1); squeue(1), JOB STATE CODES",
+    .check = check_cancels_itself,
+}};
+
+void check_failure_only_printed(const LintInput& input, Report& report) {
+  if (!input.script || !(input.slurm || !input.batch.empty())) return;
+  const auto& script = *input.script;
+  const SourceLines lines(script.file);
+  static const RE2 kPrints(
+      R"re(\|\|\s*(?:\{\s*)?(?:echo|printf)\s+("[^"]*"|'[^']*'|[^"';&|>$(])*\s*;?\s*\}?\s*$)re");
+  for (const auto& command : script.commands) {
+    if (!command.works || command.background || command.span.file != script.file) continue;
+    const auto text = lines.command(command.span.line);
+    if (!RE2::PartialMatch(text, kPrints)) continue;
+    const auto name = shell::program_name(command.words[0]);
+    return report.note(
+        command.span,
+        {fmt::format("a failure of {} is printed, and nothing else", name),
+         "the script goes on, and its exit code does not tell: Slurm considers the job successful",
+         "|| { echo FAILED; code=1; }, and at the end: exit ${code:-0}", ""});
+  }
+}
+
+const Registered<Rule> failure_only_printed_rule{{
+    .order = 378,
+    .name = "failure-only-printed",
+    .title = "a failure that is printed and then forgotten",
+    .explain = "`program || echo FAILED` succeeds: neither set -e nor Slurm sees that the program failed.",
+    .source = "bash(1), Lists",
+    .check = check_failure_only_printed,
 }};
 
 /// The filter at the end of a pipeline in the background: "tee" for `python a.py | tee log &`; empty if there

@@ -53,9 +53,16 @@ void check_shared_cache(const LintInput& input, Report& report) {
   constexpr std::array<std::string_view, 5> kCaches{"TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR",
                                                     "RAY_TMPDIR", "CUDA_CACHE_PATH", "TORCH_EXTENSIONS_DIR"};
   each_setting(input, report, [&](const Environment&, const Setting& setting) {
-    if (std::ranges::find(kCaches, setting.name) == kCaches.end() || !setting.value ||
-        !input.shared_file_system)
-      return;
+    if (std::ranges::find(kCaches, setting.name) == kCaches.end() || !setting.value) return;
+    const bool of_all = *setting.value == "/tmp" || *setting.value == "/tmp/";
+    if (of_all && setting.name != "RAY_TMPDIR" && setting.exported)
+      report.note(
+          setting.span,
+          {fmt::format("{}={} is the same for all users and jobs of the node", setting.name, *setting.value),
+           "they write into one directory: a file of another user cannot be replaced, and one of another "
+           "job may be used",
+           "/tmp/$USER-$SLURM_JOB_ID", ""});
+    if (!input.shared_file_system) return;
     const auto system = input.shared_file_system(*setting.value);
     if (system.empty()) return;
     report.warning(
@@ -73,7 +80,7 @@ void check_shared_cache(const LintInput& input, Report& report) {
 const Registered<Rule> shared_cache_rule{{
     .order = 310,
     .name = "shared-cache",
-    .title = "a cache or socket directory on a network file system",
+    .title = "a cache or socket directory that nodes, users or jobs share",
     .explain = "Triton, Inductor and CUDA write their caches without regard to other nodes; Ray's sockets "
                "do not work on a network file system.",
     .source = "triton-lang/triton issues; Ray docs, --temp-dir",

@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "base/registry.h"
 #include "base/text.h"
@@ -202,23 +205,31 @@ const Registered<Rule> threads_rule{{
 }};
 
 /// The name of a log without its directory, in lower case: "err-%j.txt".
-std::string log_name(const LintInput& input, std::string_view option) {
-  const auto* found = find_option(input.batch, option);
+std::string log_name(const std::vector<StepOption>& options, std::string_view option) {
+  const auto* found = find_option(options, option);
   const auto path = found == nullptr ? std::string() : value_of(*found, option);
   return text::lower(path.substr(path.rfind('/') + 1));
 }
 
-void check_logs_swapped(const LintInput& input, Report& report) {
+/// Options of sbatch or srun.
+void check_logs_of(const std::vector<StepOption>& options, Report& report) {
   const auto has = [](const std::string& name, std::string_view word) {
     return name.find(word) != std::string::npos;
   };
-  const auto output = log_name(input, "--output");
-  const auto error = log_name(input, "--error");
-  if (!has(output, "err") || has(output, "out") || !has(error, "out") || has(error, "err")) return;
-  report.warning(find_option(input.batch, "--output")->span,
+  const auto output = log_name(options, "--output");
+  const auto error = log_name(options, "--error");
+  const bool by_end = output.ends_with(".err") && !error.empty();
+  if (!has(output, "err") || has(output, "out") || !(has(error, "out") || by_end) || has(error, "err"))
+    return;
+  report.warning(find_option(options, "--output")->span,
                  {fmt::format("the output goes to {}, and the errors go to {}", text::printable(output),
                               text::printable(error)),
                   "the two names are swapped", "swap the values of --output and --error", ""});
+}
+
+void check_logs_swapped(const LintInput& input, Report& report) {
+  check_logs_of(input.batch, report);
+  for (const auto& step : input.steps) check_logs_of(step.options, report);
 }
 
 const Registered<Rule> logs_swapped_rule{{
@@ -226,8 +237,77 @@ const Registered<Rule> logs_swapped_rule{{
     .name = "logs-swapped",
     .title = "an output file named after errors, and the other way round",
     .explain = "--output is the file of the standard output, --error that of the standard error.",
-    .source = "sbatch(1), --output, --error",
+    .source = "sbatch(1), srun(1), --output, --error",
     .check = check_logs_swapped,
+}};
+
+/// 2 for "gpu:2" and "gpu:a100:2", 1 for "a100:1" and "1".
+std::optional<std::uint32_t> count_of_gpus(const std::string& value) {
+  return text::whole_number<std::uint32_t>(value.substr(value.rfind(':') + 1));
+}
+
+void check_gpu_directives(const LintInput& input, Report& report) {
+  const auto* gres = find_option(input.batch, "--gres");
+  const auto* per_node = find_option(input.batch, "--gpus-per-node");
+  if (gres == nullptr || per_node == nullptr || !input.components.empty()) return;
+  const auto list = value_of(*gres, "--gres");
+  if (!list.starts_with("gpu") || list.find(',') != std::string::npos) return;
+  const auto one = list == "gpu" ? std::optional(1U) : count_of_gpus(list);
+  const auto other = count_of_gpus(value_of(*per_node, "--gpus-per-node"));
+  if (!one || !other || *one == *other) return;
+  report.warning(
+      per_node->span,
+      {fmt::format("{} contradicts {}: both are GPUs per node", per_node->text, gres->text),
+       "the job gets one of the two numbers, and only one is what was meant", "keep one of the two", ""});
+}
+
+const Registered<Rule> gpu_directives_rule{{
+    .order = 419,
+    .name = "gpu-directives",
+    .title = "directives that request different numbers of GPUs",
+    .explain = "--gres=gpu:N and --gpus-per-node=N both request N GPUs on each node.",
+    .source = "sbatch(1), --gpus-per-node, --gres",
+    .check = check_gpu_directives,
+}};
+
+/// True if an option of sbatch or srun requests GPUs, or whole nodes.
+bool requests_gpus(const std::vector<StepOption>& options) {
+  return std::ranges::any_of(options, [](const StepOption& option) {
+    const std::string_view text = option.text;
+    return text.starts_with("--gpus") || text.starts_with("--exclusive") || text.starts_with("--tres-per-") ||
+           text.starts_with("--ntasks-per-gpu") || text.starts_with("--cpus-per-gpu") ||
+           (text.starts_with("--gres") && text.find("gpu") != std::string_view::npos);
+  });
+}
+
+void check_no_gpu(const LintInput& input, Report& report) {
+  if (!input.script || input.batch.empty() || !input.components.empty() || input.gpus ||
+      requests_gpus(input.batch) ||
+      std::ranges::any_of(input.steps, [](const Step& step) { return requests_gpus(step.options); }))
+    return;
+  for (const auto& command : input.script->commands) {
+    if (command.span.file != input.script->file || !command.works) continue;
+    const Program program{.words = command.words};
+    const auto launcher = launcher_of(program);
+    const bool nv = std::ranges::find(command.words, "--nv") != command.words.end();
+    const bool on_cpus = text::join(command.words, " ").find("cpu") != std::string::npos;
+    if (on_cpus || !(nv || is_server(program) || (launcher && launcher->name == "torchrun"))) continue;
+    return report.note(command.span, {fmt::format("{} needs GPUs, but the job requests none",
+                                                  command.words[0].substr(command.words[0].rfind('/') + 1)),
+                                      "Slurm then gives it none, unless the partition allocates whole nodes",
+                                      "#SBATCH --gpus-per-node=N", ""});
+  }
+}
+
+const Registered<Rule> no_gpu_rule{{
+    .order = 421,
+    .name = "no-gpu",
+    .title = "a job that uses GPUs and requests none",
+    .explain =
+        "vLLM, SGLang, torchrun and containers with --nv use GPUs. A job without --gpus, --gpus-per-node, "
+        "--gpus-per-task, --gres=gpu or --exclusive gets none, unless the site allocates whole nodes.",
+    .source = "sbatch(1), --gpus; slurm.conf(5), OverSubscribe",
+    .check = check_no_gpu,
 }};
 
 void check_job_name(const LintInput& input, Report& report) {

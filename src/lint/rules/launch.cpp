@@ -193,7 +193,7 @@ void check_fixed_port(const LintInput& input, Report& report) {
   constexpr std::uint32_t kFew = 4;        // part of a node whose rest others may use
   constexpr std::uint32_t kWholeNode = 8;  // tasks of an array that do not fill one may run on it together
   const bool array = has_option(input.batch, {"--array"});
-  const bool shares = input.gpus && input.nodes.value_or(1) == 1 && *input.gpus < (array ? kWholeNode : kFew);
+  const bool shares = input.gpus && *input.gpus < (array ? kWholeNode : kFew);
   const bool alone = std::ranges::any_of(
       input.batch, [](const StepOption& option) { return option.text.starts_with("--exclusive"); });
   if (!input.script || input.batch.empty() || !shares || alone) return;
@@ -477,6 +477,33 @@ const Registered<Rule> not_in_background_rule{{
                "start them in the background.",
     .source = "bash(1), Lists; torch/distributed/run.py",
     .check = check_not_in_background,
+}};
+
+void check_rank_ignored(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  for (const auto& program : input.script->programs) {
+    const auto rank = value_of(program, {"--node_rank", "--node-rank"});
+    if (!program.works || !rank || *rank == "0" ||
+        value_of(program, {"--rdzv_backend", "--rdzv-backend"}) != "c10d")
+      continue;
+    return report.note(program.span,
+                       {"--node_rank has no effect with --rdzv_backend=c10d",
+                        "the rendezvous numbers the nodes itself, in any order: rank 0 need not be on the "
+                        "first node",
+                        "leave it out; or, for a fixed order: --master_addr, --master_port and no "
+                        "--rdzv_backend",
+                        ""});
+  }
+}
+
+const Registered<Rule> rank_ignored_rule{{
+    .order = 463,
+    .name = "rank-ignored",
+    .title = "a node rank that the rendezvous ignores",
+    .explain = "torchrun passes --node_rank to the static rendezvous only. With c10d, the store assigns the "
+               "ranks when the nodes join.",
+    .source = "torch/distributed/run.py, config_from_args",
+    .check = check_rank_ignored,
 }};
 
 void check_rendezvous_option(const LintInput& input, Report& report) {

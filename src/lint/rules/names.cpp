@@ -55,11 +55,49 @@ bool beyond_table(const Environment& environment, const Owner& owner) {
   return release != nullptr && newest && *release > *newest;
 }
 
+/// True if one letter of a name is wrong, missing or too much.
+bool is_off_by_one(std::string_view name, std::string_view other) {
+  if (name.size() > other.size()) std::swap(name, other);
+  if (name == other || other.size() - name.size() > 1) return false;
+  const auto at = static_cast<std::size_t>(std::ranges::mismatch(name, other).in1 - name.begin());
+  return name.substr(std::min(name.size(), at + (name.size() == other.size() ? 1 : 0))) ==
+         other.substr(at + 1);
+}
+
+/// True if a line of the script uses a variable for more than printing it.
+bool is_used_by(const std::string& script, const std::string& name) {
+  const RE2 uses(fmt::format(R"re(\$\{{?{}\b)re", name));
+  return std::ranges::any_of(text::split(script, '\n'), [&](const std::string& line) {
+    re2::StringPiece match;
+    if (!uses.Match(line, 0, line.size(), RE2::UNANCHORED, &match, 1)) return false;
+    const auto before =
+        std::string_view(line).substr(0, static_cast<std::size_t>(match.data() - line.data()));
+    const auto command = before.substr(before.find_last_of(";&|") + 1);
+    return command.find("echo ") == std::string_view::npos &&
+           command.find("printf ") == std::string_view::npos;
+  });
+}
+
+/// vLLM's table is not complete: only a name that is almost one of its own is told.
+void check_near_name(const Setting& setting, Report& report) {
+  constexpr std::string_view kPrefix = "VLLM_";
+  if (!setting.exported || !setting.name.starts_with(kPrefix) || !setting.span.file ||
+      is_used_by(setting.span.file->text, setting.name))
+    return;
+  for (const auto& known : variables()) {
+    if (!known.name.starts_with(kPrefix) || !is_off_by_one(setting.name, known.name)) continue;
+    return report.warning(setting.span,
+                          {fmt::format("{} is not a variable of vLLM, but {} is", setting.name, known.name),
+                           "unknown variables are silently ignored: the setting has no effect",
+                           fmt::format("{} (nlaunch env --doc {})", known.name, known.name), known.source});
+  }
+}
+
 void check_unknown(const Readers& readers, const Environment& environment, const Setting& setting,
                    Report& report) {
   const auto* mistake = find_mistake(setting.name);
   const auto* owner = owner_of_family(setting.name);
-  if (mistake == nullptr && owner == nullptr) return;
+  if (mistake == nullptr && owner == nullptr) return check_near_name(setting, report);
   if (const auto* reader = readers.find(setting.name)) {
     if (!setting.exported) return;  // a variable of the script's own
     report.note(setting.span, {fmt::format("{} is read only by {}", setting.name, reader->name),

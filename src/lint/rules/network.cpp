@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <set>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "base/registry.h"
 #include "base/text.h"
 #include "lint/catalogue.h"
+#include "lint/programs.h"
 #include "lint/rule.h"
 #include "lint/values.h"
 
@@ -189,7 +191,18 @@ void check_ib_disabled(const LintInput& input, Report& report) {
       [&](const Environment& environment, const Setting& setting, const std::string& value) {
         const auto read = read_number(value);
         if (!read.whole || read.value == 0 || environment.find(setting.name) != &setting) return;
+        const auto interfaces = environment.value("NCCL_SOCKET_IFNAME").value_or("");
+        if (interfaces.starts_with("hsn") || interfaces.starts_with("=hsn"))
+          return;  // Slingshot has no verbs
         const bool hca = environment.find("NCCL_IB_HCA") != nullptr;
+        const auto other = std::ranges::find_if(environment.settings, [](const Setting& one) {
+          return one.name.starts_with("NCCL_IB_") && one.name != "NCCL_IB_DISABLE" && !one.unset &&
+                 one.exported;
+        });
+        if (!hca && other != environment.settings.end())
+          report.note(other->span,
+                      {fmt::format("{} has no effect: NCCL_IB_DISABLE=1 turns InfiniBand off", other->name),
+                       "only NCCL's InfiniBand transport reads it", "leave out one of the two", ""});
         if (input.nics.empty() && !hca && input.nodes.value_or(1) > 1)
           return report.warning(
               setting.span,
@@ -404,6 +417,15 @@ std::optional<std::vector<std::string>> devices_of(const std::string& value) {
   return plain ? std::optional(std::move(devices)) : std::nullopt;
 }
 
+/// Of their numbers; nullopt if they have none.
+std::optional<std::uint32_t> largest_device(const std::set<std::string>& devices) {
+  std::optional<std::uint32_t> largest;
+  for (const auto& one : devices)
+    if (const auto number = text::whole_number<std::uint32_t>(one))
+      largest = std::max(largest.value_or(0), *number);
+  return largest;
+}
+
 void check_visible_devices(const LintInput& input, Report& report) {
   if (!input.script || !input.gpus) return;
   for (const auto* name : {"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"}) {
@@ -418,7 +440,17 @@ void check_visible_devices(const LintInput& input, Report& report) {
       seen.insert(devices->begin(), devices->end());
       last = environment.find(name);
     }
-    if (!all_known || last == nullptr || seen.size() >= *input.gpus) continue;
+    if (!all_known || last == nullptr) continue;
+    if (const auto most = largest_device(seen);
+        most && *most >= *input.gpus && !has_option(input.batch, {"--exclusive"})) {
+      report.error(last->span, {fmt::format("{}={} names GPU {}, but the job requests {}, numbered from 0",
+                                            name, *last->value, *most, text::count(*input.gpus, "GPU")),
+                                "the job has no GPU with this number; where Slurm does not confine jobs to "
+                                "their GPUs, it is another job's",
+                                "leave it out (Slurm sets it to the job's GPUs)", ""});
+      continue;
+    }
+    if (seen.size() >= *input.gpus) continue;
     report.warning(last->span, {fmt::format("{}={} exposes {} of the {} that the job requests", name,
                                             *last->value, seen.size(), text::count(*input.gpus, "GPU")),
                                 "the others stay idle for the whole job",
@@ -429,11 +461,54 @@ void check_visible_devices(const LintInput& input, Report& report) {
 const Registered<Rule> visible_devices_rule{{
     .order = 222,
     .name = "visible-devices",
-    .title = "a device list that hides GPUs of the job",
-    .explain = "A list written for another machine hides GPUs that the job is charged for. Slurm sets the "
+    .title = "a device list that does not fit the GPUs of the job",
+    .explain = "A list written for another machine hides GPUs that the job is charged for, or names one that "
+               "it does not have. Slurm sets the "
                "variable itself when it allocates GPUs.",
     .source = "CUDA C++ programming guide, CUDA_VISIBLE_DEVICES; HIP docs, environment variables",
     .check = check_visible_devices,
+}};
+
+void check_workaround(const LintInput& input, Report& report) {
+  struct Workaround {
+    const char* name;
+    const char* values;  ///< separated by spaces
+    const char* what;
+    const char* why;
+    const char* instead;
+    const char* source;
+  };
+  constexpr std::array<Workaround, 3> kWorkarounds{
+      {{"NCCL_IGNORE_DISABLED_P2P", "1 2", "NCCL goes on where NVML reports that NVLink is broken",
+        "a node with a broken link is not noticed, and slows down the whole job",
+        "leave it out: NCCL then fails on such a node", "NCCL src/graph/paths.cc"},
+       {"HSA_ENABLE_SDMA", "0", "copies are done by kernels instead of the DMA engines",
+        "they take compute units from the program, and no longer overlap with it", "leave it out",
+        "ROCR-Runtime runtime/hsa-runtime/core/util/flag.h; ROCm docs, environment variables"},
+       {"FI_MR_CACHE_MONITOR", "disabled", "libfabric keeps no registered memory",
+        "it registers the memory of each transfer again", "userfaultfd, or kdreg2 where the system has it",
+        "libfabric prov/util/src/util_mem_monitor.c; fi_mr(3), FI_MR_CACHE_MONITOR"}}};
+  for (const auto& one : kWorkarounds) {
+    each_value(input, report, one.name,
+               [&](const Environment& environment, const Setting& setting, const std::string& value) {
+                 const auto values = text::split(one.values, ' ');
+                 const bool is_set =
+                     std::ranges::find(values, text::lower(text::trim(value))) != values.end();
+                 if (!is_set || !setting.exported || environment.find(setting.name) != &setting) return;
+                 report.note(setting.span, {fmt::format("{}={}: {}", setting.name, value, one.what), one.why,
+                                            one.instead, one.source});
+               });
+  }
+}
+
+const Registered<Rule> workaround_rule{{
+    .order = 212,
+    .name = "workaround",
+    .title = "a workaround that costs speed or hides a defect",
+    .explain =
+        "These settings were made for a machine or a release with an error, and have been copied since.",
+    .source = "the source of each variable: nlaunch env --doc NAME",
+    .check = check_workaround,
 }};
 
 void check_debug_left_on(const LintInput& input, Report& report) {
@@ -457,8 +532,12 @@ void check_debug_left_on(const LintInput& input, Report& report) {
   struct Log {
     std::string_view name;
     std::vector<std::string_view> levels;  ///< in lowercase
+    std::string_view why = "each process logs every call, which makes errors hard to find";
   };
-  const std::array<Log, 6> logs{{{"FI_LOG_LEVEL", {"info", "debug", "trace"}},
+  const std::array<Log, 7> logs{{{"TORCH_DISTRIBUTED_DEBUG",
+                                  {"info"},
+                                  "each rank logs its process groups and its DDP models when they are made"},
+                                 {"FI_LOG_LEVEL", {"info", "debug", "trace"}},
                                  {"UCX_LOG_LEVEL", {"info", "debug", "trace", "data", "poll"}},
                                  {"NVSHMEM_DEBUG", {"info", "trace"}},
                                  {"RAY_BACKEND_LOG_LEVEL", {"debug", "trace"}},
@@ -469,9 +548,8 @@ void check_debug_left_on(const LintInput& input, Report& report) {
         input, report, log.name, [&](const Environment&, const Setting& setting, const std::string& value) {
           if (!setting.exported || std::ranges::find(log.levels, text::lower(value)) == log.levels.end())
             return;
-          report.note(setting.span,
-                      {fmt::format("{}={} is for debugging", log.name, value),
-                       "each process logs every call, which makes errors hard to find", "leave it out", ""});
+          report.note(setting.span, {fmt::format("{}={} is for debugging", log.name, value),
+                                     std::string(log.why), "leave it out", ""});
         });
   }
 }

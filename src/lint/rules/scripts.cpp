@@ -29,11 +29,14 @@ const Registered<Rule> unreadable_rule{{
     .order = 350,
     .name = "unreadable",
     .title = "part of a script that bash did not reach",
-    .explain = "nlaunch examines a script by letting bash run it without effects. The script can exit early "
-               "there: an argument is missing, a variable is unset under set -u, or it reaches a limit. "
-               "Everything up to that line is linted. Pass arguments after --, and variables with --env "
-               "NAME=VALUE. "
-               "Nothing is known about a sourced or started script that is not here.",
+    .explain =
+        "nlaunch examines a script by letting bash run it without effects. The script can exit early "
+        "there: an argument is missing, a variable is unset under set -u, or it reaches a limit. "
+        "Everything up to that line is linted. Pass arguments after --, and variables with --env "
+        "NAME=VALUE. "
+        "A file, a program, a container or an answer that a script tests for and that only the cluster "
+        "has is assumed to be there, with a note. "
+        "Nothing is known about a sourced or started script that is not here.",
     .check = check_unreadable,
 }};
 

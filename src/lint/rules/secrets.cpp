@@ -98,6 +98,23 @@ void tell_arguments(const LintInput& input, Report& report) {
   }
 }
 
+/// `WANDB_API_KEY=$2` in a batch script, outside functions.
+void tell_positional(const LintInput& input, Report& report) {
+  if (!input.script || input.batch.empty()) return;
+  static const RE2 kTakes(
+      R"re(^(?:export\s+)?([A-Za-z_]\w*)=["']?(?:\$[1-9]|\$\{[1-9][^}]*\})["']?\s*(?:#.*)?$)re");
+  const SourceLines lines(input.script->file);
+  for (const auto number : lines_of_commands(lines)) {
+    std::string name;
+    if (!RE2::FullMatch(lines.line(number), kTakes, &name) || !names_secret(name)) continue;
+    return report.note(lines.find_text(name, number, number),
+                       {fmt::format("{} comes from an argument of the script", name),
+                        "it is on sbatch's command line: anyone can see it in scontrol show job and sacct "
+                        "(SubmitLine), and it stays in the shell's history",
+                        fmt::format("read it where it is needed: {}=$(< ~/.secrets/{})", name, name), ""});
+  }
+}
+
 void check_secret(const LintInput& input, Report& report) {
   each_setting(input, report, [&](const Environment&, const Setting& setting) {
     const bool outside = comes_from_outside(input, setting);
@@ -131,6 +148,7 @@ void check_secret(const LintInput& input, Report& report) {
          ""});
   }
   tell_arguments(input, report);
+  tell_positional(input, report);
 }
 
 const Registered<Rule> secret_rule{{
@@ -220,6 +238,25 @@ std::string secret_set_by(const ScriptCommand& command, std::string_view text) {
   return {};
 }
 
+/// The file that `source` reads, if it seems to hold secrets: ~/.tokens, .env, secrets.sh; else empty.
+std::string secret_file_of(const ScriptCommand& command) {
+  const auto& words = command.words;
+  if (words.size() < 2 || (words[0] != "source" && words[0] != ".")) return {};
+  const auto name = shell::program_name(words[1]);
+  const auto lower = text::lower(name);
+  constexpr std::array<std::string_view, 6> kOfLogin{".bashrc", ".bash_profile", ".profile",
+                                                     ".zshrc",  ".bash_aliases", ".bash_login"};
+  constexpr std::array<std::string_view, 5> kMarks{"secret", "token", "credential", "apikey", "api_key"};
+  const bool marked = std::ranges::any_of(
+      kMarks, [&](std::string_view mark) { return lower.find(mark) != std::string::npos; });
+  const bool keys = lower == "keys" || lower == "keys.sh" || lower == ".keys";
+  const bool of_env = lower == ".env" || lower.starts_with(".env.");
+  const bool hidden =
+      name.starts_with('.') && command.span.source_line().find("~/" + name) != std::string::npos;
+  const bool login = std::ranges::find(kOfLogin, name) != kOfLogin.end();
+  return !login && (marked || keys || of_env || hidden) ? name : std::string();
+}
+
 void check_secret_traced(const LintInput& input, Report& report) {
   if (!input.script || input.script->commands.empty()) return;
   const auto& script = *input.script;
@@ -230,6 +267,12 @@ void check_secret_traced(const LintInput& input, Report& report) {
     if (command.shell != shell) continue;
     xtrace = sets_option(command, kXtrace).value_or(xtrace);
     if (!xtrace || command.span.file != script.file) continue;
+    if (const auto file = secret_file_of(command); !file.empty())
+      return report.warning(
+          command.span, {fmt::format("set -x prints what {} sets", text::printable(file)),
+                         "bash prints each line of a sourced file with its values: anyone who can read the "
+                         "job's log can see the tokens in it",
+                         "set +x above, and set -x again below", ""});
     const auto text = text_of(lines, command.span.line);
     const auto set = secret_set_by(command, text);
     const auto secret = set.empty() ? secret_in(input, text) : set;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -275,7 +276,8 @@ bool is_checked_behind(const SourceLines& lines, const Loop& loop) {
   constexpr std::uint32_t kNear = 15;
   for (auto at = loop.end + 1; at <= lines.count() && at <= loop.end + kNear; ++at) {
     const auto line = lines.line(at);
-    if (text::trim(line).starts_with('#')) continue;
+    static const RE2 kWhatever(R"re(\|\|\s*(true|:)\s*$)re");
+    if (text::trim(line).starts_with('#') || RE2::PartialMatch(line, kWhatever)) continue;
     if (RE2::PartialMatch(line, kChecks) || RE2::PartialMatch(line, asks())) return true;
     if (std::ranges::any_of(names,
                             [&](const auto& name) { return static_cast<bool>(lines.find(name, at, at)); }))
@@ -419,6 +421,101 @@ const Registered<Rule> held_nodes_rule{{
     .check = check_held_nodes,
 }};
 
+/// A program that serves until it is killed.
+bool never_ends(const Program& program) {
+  const auto& words = program.words;
+  const auto name = program_name(words[0]);
+  if (name == "ray") return shell::has(words, "start") && shell::has(words, "--block");
+  // python tools/vllm_server.py --port 8000
+  const bool script = name.starts_with("python") && words.size() > 1 && value_of(program, {"--port"}) &&
+                      text::lower(program_name(words[1])).find("server") != std::string::npos;
+  return is_server(program) || script;
+}
+
+/// The same for a command of the shell, which may be the srun or the container in front of it.
+bool never_ends(const Script& script, const ScriptCommand& command) {
+  if (never_ends(Program{.words = command.words})) return true;
+  const auto is_of_line = [&](const Program& program) {
+    return program.works && program.span.file == command.span.file && program.span.line == command.span.line;
+  };
+  const bool itself = std::ranges::any_of(script.programs, [&](const Program& program) {
+    return is_of_line(program) && program_name(program.words[0]) == program_name(command.words[0]);
+  });
+  return !itself && std::ranges::any_of(script.programs, is_of_line) &&
+         std::ranges::all_of(script.programs, [&](const Program& program) {
+           return !is_of_line(program) || never_ends(program);
+         });
+}
+
+/// A server that a `wait` without process ids waits for, if it also waits for a program that ends; nullptr if
+/// there is none. Commands in the background are traced when they get to run: their lines tell which they
+/// are.
+const ScriptCommand* server_before(const Script& script, const ScriptCommand& wait) {
+  const bool in_task = wait.shell != script.shell();  // in the text of a step, which is all on its line
+  const ScriptCommand* server = nullptr;
+  bool ends = false;
+  std::set<std::uint32_t> lines;
+  for (const auto& one : script.commands) {
+    if (!one.works || one.span.file != wait.span.file) continue;
+    const bool waited = in_task ? one.span.line == wait.span.line && one.words[0] != "srun"
+                                : one.span.line < wait.span.line && lines.insert(one.span.line).second;
+    if (!waited) continue;
+    if (never_ends(script, one))
+      server = &one;
+    else
+      ends = true;
+  }
+  return ends ? server : nullptr;
+}
+
+/// "vllm", "serve.py": the server itself, which srun or a container may start.
+std::string name_of_server(const Script& script, const ScriptCommand& command) {
+  auto words = command.words;
+  for (const auto& program : script.programs)
+    if (!never_ends(Program{.words = words}) && program.works && program.span.file == command.span.file &&
+        program.span.line == command.span.line)
+      words = program.words;
+  const bool by_python = words[0].starts_with("python") && words.size() > 1 && !words[1].starts_with('-');
+  return program_name(words[by_python ? 1 : 0]);
+}
+
+/// True if something is in the lines up to the end of a command, comments aside.
+bool is_in_lines(const SourceLines& lines, std::uint32_t last, const RE2& what) {
+  for (std::uint32_t at = 1; at <= lines.end_of_command(last); ++at)
+    if (!text::trim(lines.line(at)).starts_with('#') && RE2::PartialMatch(lines.line(at), what)) return true;
+  return false;
+}
+
+void check_wait_for_server(const LintInput& input, Report& report) {
+  if (!input.script || !(input.slurm || !input.batch.empty())) return;
+  const auto& script = *input.script;
+  static const RE2 kStops(R"re(\b(kill|pkill|killall|scancel|timeout)\b|ray\s+stop|wait\s+-n)re");
+  const SourceLines lines(script.file);
+  for (const auto& command : script.commands) {
+    if (command.words[0] != "wait" || command.words.size() > 1) continue;
+    // What stops the server below the wait is never reached.
+    if (command.span.file != script.file || is_in_lines(lines, command.span.line, kStops)) continue;
+    const auto* server = server_before(script, command);
+    if (server == nullptr) continue;
+    return report.warning(
+        command.span,
+        {fmt::format("`wait` also waits for {}, which never ends", name_of_server(script, *server)),
+         "after the work is done, the job keeps its nodes until its time limit",
+         "wait $PID for the work (PID=$! after its &), then kill the server", ""});
+  }
+}
+
+const Registered<Rule> wait_for_server_rule{{
+    .order = 464,
+    .name = "wait-for-server",
+    .title = "a wait that includes a server",
+    .explain = "`wait` without process ids returns when all programs in the background have exited. A server "
+               "(vLLM, SGLang, ray start --block) does not exit by itself. Not reported if the script kills "
+               "anything above.",
+    .source = "bash(1), wait",
+    .check = check_wait_for_server,
+}};
+
 void check_ray_cpus(const LintInput& input, Report& report) {
   const bool alone = has_option(input.batch, {"--exclusive"});
   if (!input.script || alone || !has_option(input.batch, {"--cpus-per-task", "--cpus-per-gpu"})) return;
@@ -444,18 +541,57 @@ const Registered<Rule> ray_cpus_rule{{
     .check = check_ray_cpus,
 }};
 
+/// `sudo pkill -9 -f "train.py"` in the text, also where bash does not run it: in a trap or a function.
+struct KillByName {
+  bool sudo = false;
+  std::string name;    ///< pkill, killall
+  bool whole = false;  ///< -f: the pattern is searched in the whole command line
+  std::string pattern;
+};
+
+std::optional<KillByName> kill_by_name(std::string_view command) {
+  static const RE2 kKills(
+      R"re((?:^|[;&|({]|\bthen|\bdo|\belse|trap\s+['"])\s*(sudo\s+)?(pkill|killall)\s+([^;|&>\n]+))re");
+  static const RE2 kRedirects(R"re(\s\d?&?>+\s*&?\S+)re");
+  std::string sudo;
+  std::string rest;
+  KillByName kill;
+  auto text = std::string(command);
+  RE2::GlobalReplace(&text, kRedirects, "");
+  if (!RE2::PartialMatch(text, kKills, &sudo, &kill.name, &rest)) return std::nullopt;
+  kill.sudo = !sudo.empty();
+  for (const auto& word : text::split(rest, ' ')) {
+    if (word.empty()) continue;
+    if (word.starts_with('-')) {
+      const bool letters = !word.starts_with("--");
+      kill.whole = kill.whole || word == "--full" || (letters && word.ends_with('f'));
+    } else {
+      kill.pattern = word;
+    }
+  }
+  std::erase_if(kill.pattern, [](char c) { return c == '"' || c == '\''; });
+  return kill;
+}
+
 void check_kills_others(const LintInput& input, Report& report) {
   if (!input.script || has_option(input.batch, {"--exclusive"})) return;
-  for (const auto& program : input.script->programs) {
-    const auto name = program_name(program.words[0]);
-    const auto& pattern = program.words.back();
-    const bool everyone =
-        (name == "pkill" || name == "killall") && (pattern == "python" || pattern == "python3");
-    // What an EXIT trap runs appears to be on the first line.
-    if (!everyone || program.span.source_line().find(name) == std::string::npos) continue;
+  const SourceLines lines(input.script->file);
+  constexpr std::array<std::string_view, 5> kCommon{"torchrun", "train.py", "ray", "vllm", "sglang"};
+  for (const auto number : lines_of_commands(lines)) {
+    const auto kill = kill_by_name(lines.command(number));
+    if (!kill) continue;
+    const bool python = kill->pattern == "python" || kill->pattern == "python3";
+    const bool common = kill->whole && std::ranges::find(kCommon, kill->pattern) != kCommon.end();
+    if (!python && !common && !kill->sudo) continue;
+    const auto what = fmt::format("{}{} {}{}", kill->sudo ? "sudo " : "", kill->name,
+                                  kill->whole ? "-f " : "", text::printable(kill->pattern));
     return report.note(
-        program.span,
-        {fmt::format("{} {} kills every Python process of the user on this machine", name, pattern),
+        lines.whole(number),
+        {kill->sudo ? fmt::format("{} kills the processes of all users on this machine", what)
+         : python   ? fmt::format("{} kills every Python process of the user on this machine", what)
+                    : fmt::format("{} kills every process of the user on this machine that has {} in its "
+                                    "command line",
+                                  what, kill->pattern),
          "also those of other jobs and sessions",
          "kill the process ids that the script has started: PID=$!, kill $PID", ""});
   }

@@ -255,11 +255,12 @@ void check_output_folder(const LintInput& input, Report& report) {
       if (slash == std::string::npos || slash == 0 || path.find('%') < slash) continue;
       const auto folder = path.substr(0, slash);
       if (!is_expanded(folder).empty()) continue;
+      const auto& submitted = input.script->folder;
       const bool made = std::ranges::any_of(input.script->commands, [&](const ScriptCommand& command) {
         return command.words[0] == "mkdir" &&
                std::ranges::any_of(command.words, [&](const std::string& text) {
                  return text == folder || text == folder + "/" || "./" + text == folder ||
-                        text == "./" + folder;
+                        text == "./" + folder || (!submitted.empty() && text == submitted + "/" + folder);
                });
       });
       const bool missing = path[0] != '/' && input.folder_exists && !has_option(input.batch, {"--chdir"}) &&
@@ -308,6 +309,17 @@ std::string parted_option(std::string_view comment) {
   return option.substr(0, option.find('='));
 }
 
+/// True if the option is given, or another one that requests the same.
+bool is_replaced(const std::vector<StepOption>& options, std::string_view option) {
+  const std::array<std::vector<std::string_view>, 2> kinds{
+      {{"--mem", "--mem-per-cpu", "--mem-per-gpu"},
+       {"--gres", "--gpus", "--gpus-per-node", "--gpus-per-task"}}};
+  return has_option(options, {option}) || std::ranges::any_of(kinds, [&](const auto& kind) {
+           return std::ranges::find(kind, option) != kind.end() &&
+                  std::ranges::any_of(kind, [&](auto one) { return has_option(options, {one}); });
+         });
+}
+
 void check_lost_directive(const LintInput& input, Report& report) {
   if (!input.script) return;
   const auto first = input.script->first_command;
@@ -318,7 +330,7 @@ void check_lost_directive(const LintInput& input, Report& report) {
     constexpr std::array<std::string_view, 6> kMisspelt{"#SBTACH", "#SBACTH", "#SABTCH",
                                                         "#SBATH",  "#SBTCH",  "#sbatch"};
     if (const auto option = parted_option(comment.text);
-        !option.empty() && (first == 0 || comment.span.line < first) && !has_option(input.batch, {option})) {
+        !option.empty() && (first == 0 || comment.span.line < first) && !is_replaced(input.batch, option)) {
       report.note(comment.span, {fmt::format("# SBATCH with a space is a comment: {} is ignored", option),
                                  "sbatch reads only lines that start with #SBATCH, without a space",
                                  "use #SBATCH, or ##SBATCH to turn it off", ""});

@@ -194,13 +194,28 @@ const Registered<Rule> all_addresses_rule{{
 void check_port_range(const LintInput& input, Report& report) {
   if (!input.script) return;
   static const RE2 kRange(R"re(shuf\s+-i\s*(\d+)-\d+)re");
+  // PORT=$((20000 + SLURM_JOB_ID % 20000)), PORT=$((RANDOM % 20000 + 20000))
+  static const RE2 kSum(R"re(\(\(\s*(\d+)\s*\+\s*\(?\s*[^()+*/-]+%\s*(\d+)\s*\)?\s*\)\))re");
+  static const RE2 kSumBehind(R"re(\(\(\s*\(?\s*[^()+*/-]+%\s*(\d+)\s*\)?\s*\+\s*(\d+)\s*\)\))re");
   each_text(*input.script, [&](std::string_view line, const SourceSpan& span) {
     std::uint32_t first = 0;
+    std::uint32_t size = 0;
     constexpr std::uint32_t kFirstFree = 1024;
+    constexpr std::uint32_t kFirstOfKernel = 32768;
     const auto lower = text::lower(std::string(line));
-    if (lower.find("port") == std::string::npos || !RE2::PartialMatch(line, kRange, &first) ||
-        first >= kFirstFree)
+    if (lower.find("port") == std::string::npos) return;
+    if (RE2::PartialMatch(line, kSum, &first, &size) || RE2::PartialMatch(line, kSumBehind, &size, &first)) {
+      const auto end = first + size;
+      if (end <= kFirstOfKernel && first >= kFirstFree) return;
+      report.note(span,
+                  {fmt::format("the port is between {} and {}", first, end - 1),
+                   first < kFirstFree ? "only root can listen below 1024: runs fail now and then"
+                                      : "from 32768 up, Linux gives ports to outgoing connections: now and "
+                                        "then another program already has it",
+                   "20000 + x % 10000", ""});
       return;
+    }
+    if (!RE2::PartialMatch(line, kRange, &first) || first >= kFirstFree) return;
     report.warning(
         span, {fmt::format("a random port is chosen from {} up", first),
                "only root can listen below 1024: runs fail now and then", "shuf -i 20000-30000 -n 1", ""});

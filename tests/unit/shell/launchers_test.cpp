@@ -170,5 +170,11 @@ TEST(Answers, AShortPythonProgramFindsAMarker) {
   EXPECT_EQ(said("python train.py"), "nothing");
 }
 
+TEST(Launchers, OptionsOfAContainerWithAValue) {
+  EXPECT_EQ(started("apptainer exec --no-mount home,tmp --bind /a:/b img.sif python x.py"), "python x.py");
+  EXPECT_EQ(started("apptainer exec --no-mount=home -B/a/b:/b --nv img.sif a"), "a");
+  EXPECT_EQ(started("enroot start --root --mount /a:/a name a"), "a");
+}
+
 }  // namespace
 }  // namespace nlaunch::shell

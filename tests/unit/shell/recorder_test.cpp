@@ -76,6 +76,18 @@ TEST_F(Recorded, EveryProgramStartIsOneWithItsLine) {
   EXPECT_EQ(recording_.commands[0].folder, folder_);
 }
 
+TEST_F(Recorded, TheTraceMayGoOnAfterTheScriptEndsIt) {
+  const auto traced = [&](bool keeps) {
+    request_.keeps_trace = keeps;
+    Lines texts;
+    for (const auto& one : record("f() { B=2; }\nset +x\nA=1\nf\n(C=3)\n").traced)
+      texts.push_back(fmt::format("{}: {}", one.line, one.text));
+    return texts;
+  };
+  EXPECT_EQ(traced(false), Lines{"2: set +x"});
+  EXPECT_EQ(traced(true), (Lines{"2: set +x", "3: A=1", "4: f", "1: B=2", "5: C=3"}));
+}
+
 TEST_F(Recorded, WhatOnlyComputesRuns) {
   EXPECT_EQ(commands("for i in $(seq 3); do echo $i; done | sed 's/2/two/' | tr '\\n' ' ' > out\npython x.py "
                      "$(cat out)\n"),

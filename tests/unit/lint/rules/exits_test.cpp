@@ -261,5 +261,58 @@ TEST(PidOfTee, KilledOrWaitedFor) {
       1U);
 }
 
+TEST(ExitCodeHidden, OfAProgramThatAFunctionStartsInTheBackground) {
+  EXPECT_EQ(hidden("start() {\n  srun python a.py &\n}\nstart\nwait\n").size(), 1U);
+  EXPECT_EQ(hidden("start() {\n  srun python a.py\n}\nstart\necho done\n"), Texts{});
+}
+
+TEST(ExitCodeHidden, ByACommandThatMovesOrShowsFiles) {
+  for (const std::string last : {"mv a b", "cp a b", "ls -l", "du -sh .", "tail log", "cat log"})
+    EXPECT_EQ(hidden("python a.py\n" + last + "\n").size(), 1U) << last;
+}
+
+TEST(ExitCodeHidden, InTheTextOfAStep) {
+  const auto said = [](const std::string& text) {
+    return found("exit-code-hidden", script("set -e\nsrun bash -c '" + text + "'\n"));
+  };
+  EXPECT_EQ(said("python a.py; echo done"),
+            Texts{"warning job.sh:2:1 this bash -c ends with echo, which succeeds: a failure of python is "
+                  "lost"});
+  EXPECT_EQ(
+      said("python a.py & wait"),
+      Texts{"warning job.sh:2:1 `wait` in this bash -c has no process id: a failure of python is lost"});
+  for (const std::string fine :
+       {"python a.py", "echo start; python a.py", "set -e; python a.py; echo done",
+        "python a.py || exit 1; echo", "python a.py; code=$?; echo; exit $code", "python a.py & wait $!"})
+    EXPECT_EQ(said(fine), Texts{}) << fine;
+}
+
+TEST(CancelsItself, AtItsEnd) {
+  const std::string job = "#!/bin/bash\n#SBATCH -N 1\n";
+  EXPECT_EQ(whole("cancels-itself", script(job + "python a.py\nscancel \"$SLURM_JOB_ID\"\n")),
+            (Texts{"the job ends by cancelling itself: Slurm considers it CANCELLED, whatever it did",
+                   "success and failure look the same in sacct, and dependent jobs (afterok) never start",
+                   "kill what still runs (kill $PID), and let the script end",
+                   "scancel(1); squeue(1), JOB STATE CODES"}));
+  for (const std::string fine : {"python a.py\nscancel $OTHER\n", "scancel $SLURM_JOB_ID\npython a.py\n",
+                                 "check || { scancel $SLURM_JOB_ID; exit 1; }\npython a.py\n"})
+    EXPECT_EQ(found("cancels-itself", script(job + fine)), Texts{}) << fine;
+  EXPECT_EQ(found("cancels-itself", script("python a.py\nscancel $SLURM_JOB_ID\n")), Texts{});
+}
+
+TEST(FailureOnlyPrinted, ByAnEcho) {
+  const auto said = [](const std::string& text) {
+    return found("failure-only-printed", script("#!/bin/bash\n#SBATCH -N 1\n" + text + "\n"));
+  };
+  EXPECT_EQ(said("python a.py && echo ok || echo FAILED"),
+            Texts{"note job.sh:3:1 a failure of python is printed, and nothing else"});
+  EXPECT_EQ(said("python a.py || echo \"step $STEP failed\"").size(), 1U);
+  EXPECT_EQ(said("python a.py || { echo failed; }").size(), 1U);
+  for (const std::string fine :
+       {"python a.py || { echo failed; exit 1; }", "python a.py || exit 1", "python a.py || code=$?",
+        "python a.py || echo failed > status", "pip install a || echo failed", "python a.py; echo done"})
+    EXPECT_EQ(said(fine), Texts{}) << fine;
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

@@ -99,5 +99,15 @@ TEST(NcclConf, WhatItAddsAndSetsAgainIsTold) {
           "warning learner.env:2:1 (learner) NCCL_B is unset here, but /etc/nccl.conf:2:1 sets it again"}));
 }
 
+TEST(SharedCache, OfAllUsersOfTheNode) {
+  EXPECT_EQ(whole("shared-cache", scene({set("TRITON_CACHE_DIR", "/tmp")})),
+            (Texts{"TRITON_CACHE_DIR=/tmp is the same for all users and jobs of the node",
+                   "they write into one directory: a file of another user cannot be replaced, and one of "
+                   "another job may be used",
+                   "/tmp/$USER-$SLURM_JOB_ID", "triton-lang/triton issues; Ray docs, --temp-dir"}));
+  EXPECT_EQ(found("shared-cache", scene({set("RAY_TMPDIR", "/tmp"), set("TRITON_CACHE_DIR", "/tmp/me")})),
+            Texts{});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

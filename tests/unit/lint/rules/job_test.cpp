@@ -116,5 +116,39 @@ TEST(SlurmUnset, NotWhereItIsSetOrHandled) {
     EXPECT_EQ(of("slurm-unset", fine), Texts{}) << fine;
 }
 
+TEST(LogsSwapped, OfAStepAndByTheEndOfAName) {
+  EXPECT_EQ(of("logs-swapped", job("-N 1", "srun --output=a-%j.err --error=a-%j.log python a.py\n")),
+            Texts{"warning job.sh:3:6 the output goes to a-%j.err, and the errors go to a-%j.log"});
+  EXPECT_EQ(of("logs-swapped", job("-N 1", "srun --output=a.log --error=a.err python a.py\n")), Texts{});
+  EXPECT_EQ(of("logs-swapped", job("-o a.err")), Texts{});
+}
+
+TEST(GpuDirectives, DifferentNumbers) {
+  EXPECT_EQ(whole("gpu-directives", script(job("--gres=gpu:2 --gpus-per-node=1"))),
+            (Texts{"--gpus-per-node=1 contradicts --gres=gpu:2: both are GPUs per node",
+                   "the job gets one of the two numbers, and only one is what was meant",
+                   "keep one of the two", "sbatch(1), --gpus-per-node, --gres"}));
+  EXPECT_EQ(of("gpu-directives", job("--gres=gpu:a100:4 --gpus-per-node=a100:8")).size(), 1U);
+  for (const std::string fine :
+       {"--gres=gpu:2 --gpus-per-node=2", "--gres=gpu:2", "--gres=gpu:a100:4 --gpus-per-node=4",
+        "--gres=nvme:1 --gpus-per-node=4", "--gres=gpu:4,nvme:1 --gpus-per-node=4"})
+    EXPECT_EQ(of("gpu-directives", job(fine)), Texts{}) << fine;
+}
+
+TEST(NoGpu, RequestedByAProgramThatNeedsOne) {
+  EXPECT_EQ(whole("no-gpu", script(job("-N 1", "vllm serve m\n"))),
+            (Texts{"vllm needs GPUs, but the job requests none",
+                   "Slurm then gives it none, unless the partition allocates whole nodes",
+                   "#SBATCH --gpus-per-node=N", "sbatch(1), --gpus; slurm.conf(5), OverSubscribe"}));
+  EXPECT_EQ(of("no-gpu", job("-N 1", "torchrun --nproc_per_node=2 a.py\n")).size(), 1U);
+  EXPECT_EQ(of("no-gpu", job("-N 1", "apptainer exec --nv a.sif python a.py\n")).size(), 1U);
+  for (const std::string fine : {"--gpus=1", "--gres=gpu:1", "-G 1", "--exclusive", "--gpus-per-task=1"})
+    EXPECT_EQ(of("no-gpu", job(fine, "vllm serve m\n")), Texts{}) << fine;
+  for (const std::string fine :
+       {"python a.py\n", "vllm serve m --device cpu\n", "srun --gpus=1 vllm serve m\n"})
+    EXPECT_EQ(of("no-gpu", job("-N 1", fine)), Texts{}) << fine;
+  EXPECT_EQ(of("no-gpu", "vllm serve m\n"), Texts{});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

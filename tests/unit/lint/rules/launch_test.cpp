@@ -267,5 +267,26 @@ TEST(RendezvousOption, InTheWrongPlace) {
     EXPECT_EQ(found("rendezvous-option", script(two_nodes(fine))), Texts{}) << fine;
 }
 
+TEST(FixedPort, OnPartsOfSeveralNodes) {
+  EXPECT_EQ(found("fixed-port", script("#!/bin/bash\n#SBATCH --nodes=2\n#SBATCH --gpus-per-node=2\nexport "
+                                       "MASTER_PORT=29500\nsrun python a.py\n")),
+            Texts{"note job.sh:4:8 port 29500 is fixed, but the job uses only part of a node"});
+}
+
+TEST(RankIgnored, WithC10d) {
+  EXPECT_EQ(
+      whole("rank-ignored", script(two_nodes("srun bash -c 'torchrun --nnodes=2 --node_rank=$SLURM_NODEID "
+                                             "--rdzv_backend=c10d --rdzv_endpoint=a:29500 a.py'\n"))),
+      (Texts{"--node_rank has no effect with --rdzv_backend=c10d",
+             "the rendezvous numbers the nodes itself, in any order: rank 0 need not be on the first node",
+             "leave it out; or, for a fixed order: --master_addr, --master_port and no --rdzv_backend",
+             "torch/distributed/run.py, config_from_args"}));
+  for (const std::string fine :
+       {"srun bash -c 'torchrun --nnodes=2 --node_rank=$SLURM_NODEID --master_addr=a a.py'\n",
+        "srun torchrun --nnodes=2 --rdzv_backend=c10d --rdzv_endpoint=a:29500 a.py\n",
+        "srun torchrun --nnodes=2 --node_rank=0 --rdzv_backend=c10d a.py\n"})
+    EXPECT_EQ(found("rank-ignored", script(two_nodes(fine))), Texts{}) << fine;
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

@@ -266,5 +266,27 @@ TEST(Unused, NotIfSomethingMayReadIt) {
     EXPECT_EQ(found("unused", script(text)), Texts{}) << text;
 }
 
+TEST(UnknownVariable, OfVllmIfItIsAlmostAnother) {
+  EXPECT_EQ(whole("unknown-variable", scene({set("VLLM_HOST_IF", "hsn0")})),
+            (Texts{"VLLM_HOST_IF is not a variable of vLLM, but VLLM_HOST_IP is",
+                   "unknown variables are silently ignored: the setting has no effect",
+                   "VLLM_HOST_IP (nlaunch env --doc VLLM_HOST_IP)", "vllm/envs.py@0.33.0"}));
+  EXPECT_EQ(found("unknown-variable",
+                  script("export VLLM_HOST_IF=a\nsrun bash -c \"echo \\$VLLM_HOST_IF; python a.py\"\n"))
+                .size(),
+            1U);
+  EXPECT_EQ(found("unknown-variable", scene({set("VLLM_MY_MODEL", "a"), set("VLLM_HOST_IP", "a")})), Texts{});
+  EXPECT_EQ(found("unknown-variable", script("export VLLM_PORTS=8000\nvllm serve m --port $VLLM_PORTS\n")),
+            Texts{});
+}
+
+TEST(UnknownVariable, WhatAContainerDoesNotTake) {
+  EXPECT_EQ(
+      found("unknown-variable", script("export APPTAINERENV_HOME=/h\napptainer exec a.sif python a.py\n")),
+      Texts{"error job.sh:1:8 APPTAINERENV_HOME has no effect"});
+  EXPECT_EQ(found("unknown-variable", scene({set("SP_NCCL_SO_PATH", "/lib")})),
+            Texts{"error a.env:1:1 SP_NCCL_SO_PATH has no effect"});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

@@ -332,5 +332,55 @@ TEST(IbDisabled, WhereTheNetworkIsNotKnown) {
   EXPECT_EQ(found("ib-disabled", input), Texts{});
 }
 
+TEST(VisibleDevices, OneThatTheJobDoesNotHave) {
+  const auto seen = [](const std::string& directives, const std::string& value) {
+    return found("visible-devices", script("#SBATCH " + directives +
+                                           "\nexport CUDA_VISIBLE_DEVICES=" + value + "\npython a.py\n"));
+  };
+  EXPECT_EQ(seen("--gres=gpu:2", "2,3"),
+            Texts{"error job.sh:2:8 CUDA_VISIBLE_DEVICES=2,3 names GPU 3, but the job requests 2 GPUs, "
+                  "numbered from 0"});
+  EXPECT_EQ(seen("--gres=gpu:1", "1").size(), 1U);
+  EXPECT_EQ(seen("--gres=gpu:2", "0,1"), Texts{});
+  EXPECT_EQ(seen("--gres=gpu:2 --exclusive", "2,3"), Texts{});
+}
+
+TEST(IbDisabled, NotOnSlingshot) {
+  auto input = scene({set("NCCL_IB_DISABLE", "1"), set("NCCL_SOCKET_IFNAME", "hsn0")});
+  input.nodes = 2;
+  EXPECT_EQ(found("ib-disabled", input), Texts{});
+}
+
+TEST(IbDisabled, BesideSettingsOfInfiniBand) {
+  EXPECT_EQ(whole("ib-disabled", scene({set("NCCL_IB_DISABLE", "1"), set("NCCL_IB_TIMEOUT", "22")})),
+            (Texts{"NCCL_IB_TIMEOUT has no effect: NCCL_IB_DISABLE=1 turns InfiniBand off",
+                   "only NCCL's InfiniBand transport reads it", "leave out one of the two",
+                   "NCCL src/transport/net_ib/init.cc"}));
+  EXPECT_EQ(found("ib-disabled", scene({set("NCCL_IB_DISABLE", "0"), set("NCCL_IB_TIMEOUT", "22")})),
+            Texts{});
+}
+
+TEST(Workaround, LeftInPlace) {
+  EXPECT_EQ(whole("workaround", scene({set("HSA_ENABLE_SDMA", "0")})),
+            (Texts{"HSA_ENABLE_SDMA=0: copies are done by kernels instead of the DMA engines",
+                   "they take compute units from the program, and no longer overlap with it", "leave it out",
+                   "ROCR-Runtime runtime/hsa-runtime/core/util/flag.h; ROCm docs, environment variables"}));
+  EXPECT_EQ(found("workaround", scene({set("NCCL_IGNORE_DISABLED_P2P", "1")})),
+            Texts{"note a.env:1:1 NCCL_IGNORE_DISABLED_P2P=1: NCCL goes on where NVML reports that NVLink is "
+                  "broken"});
+  EXPECT_EQ(found("workaround", scene({set("FI_MR_CACHE_MONITOR", "disabled")})),
+            Texts{"note a.env:1:1 FI_MR_CACHE_MONITOR=disabled: libfabric keeps no registered memory"});
+  EXPECT_EQ(found("workaround", scene({set("HSA_ENABLE_SDMA", "1"), set("NCCL_IGNORE_DISABLED_P2P", "0"),
+                                       set("FI_MR_CACHE_MONITOR", "userfaultfd")})),
+            Texts{});
+}
+
+TEST(DebugLeftOn, OfTorchDistributed) {
+  EXPECT_EQ(whole("debug-left-on", scene({set("TORCH_DISTRIBUTED_DEBUG", "INFO")})),
+            (Texts{"TORCH_DISTRIBUTED_DEBUG=INFO is for debugging",
+                   "each rank logs its process groups and its DDP models when they are made", "leave it out",
+                   "NCCL src/debug.cc, src/include/debug.h"}));
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

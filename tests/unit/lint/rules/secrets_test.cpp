@@ -105,5 +105,34 @@ TEST(EnvironmentPrinted, InAJob) {
     EXPECT_EQ(found("environment-printed", script(fine)), Texts{}) << fine;
 }
 
+TEST(SecretTraced, OfASourcedFile) {
+  EXPECT_EQ(found("secret-traced", script("set -x\nsource ~/.shadow\n")),
+            Texts{"warning job.sh:2:1 set -x prints what .shadow sets"});
+  for (const std::string text :
+       {"set -x\nsource .env\n", "set -ex\n. /home/me/secrets.sh\n", "set -x\nsource \"$HOME/tokens\"\n"})
+    EXPECT_EQ(found("secret-traced", script(text)).size(), 1U) << text;
+  for (const std::string text :
+       {"set -x\nsource ~/.bashrc\n", "source ~/.shadow\nset -x\n", "set -x\nsource env.sh\n",
+        "set -x\nsource venv/bin/activate\n", "set -x\nset +x\nsource .env\nset -x\n"})
+    EXPECT_EQ(found("secret-traced", script(text)), Texts{}) << text;
+}
+
+TEST(SecretRule, FromAnArgumentOfABatchScript) {
+  const std::string job = "#!/bin/bash\n#SBATCH -N 1\n";
+  EXPECT_EQ(whole("secret", script(job + "export WANDB_API_KEY=$2\npython a.py\n")),
+            (Texts{"WANDB_API_KEY comes from an argument of the script",
+                   "it is on sbatch's command line: anyone can see it in scontrol show job and sacct "
+                   "(SubmitLine), and it stays in the shell's history",
+                   "read it where it is needed: WANDB_API_KEY=$(< ~/.secrets/WANDB_API_KEY)", ""}));
+  for (const std::string fine : {"MODEL=$1\n", "f() {\n  HF_TOKEN=$1\n}\n", "HF_TOKEN=$HF_TOKEN_2\n"})
+    EXPECT_EQ(found("secret", script(job + fine)), Texts{}) << fine;
+  EXPECT_EQ(found("secret", script("export WANDB_API_KEY=$2\npython a.py\n")), Texts{});
+}
+
+TEST(EnvironmentPrinted, AfterTheTraceWasTurnedOff) {
+  EXPECT_EQ(found("environment-printed", script("#SBATCH -N 1\nset +x\nenv\n")),
+            Texts{"note job.sh:3:1 env prints all variables of the job, with every token among them"});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

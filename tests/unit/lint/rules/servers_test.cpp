@@ -121,8 +121,44 @@ TEST(KillsOthers, EveryPythonOfTheUser) {
   EXPECT_EQ(of("kills-others", "pkill -9 python\npython a.py\n"),
             Texts{"note job.sh:3:1 pkill python kills every Python process of the user on this machine"});
   for (const std::string fine :
-       {"pkill -9 -f train.py\npython a.py\n", "pkill ray\n", "#SBATCH --exclusive\npkill python\n"})
+       {"pkill -9 -f my_train.py\npython a.py\n", "pkill ray\n", "#SBATCH --exclusive\npkill python\n"})
     EXPECT_EQ(of("kills-others", fine), Texts{}) << fine;
+}
+
+TEST(KillsOthers, CommonNamesAndOtherUsers) {
+  EXPECT_EQ(
+      of("kills-others", "clean() {\n  pkill -9 -f \"train.py\" 2>/dev/null || true\n}\ntrap clean TERM\n"),
+      Texts{"note job.sh:4:3 pkill -f train.py kills every process of the user on this machine that has "
+            "train.py in its command line"});
+  EXPECT_EQ(
+      of("kills-others", "sudo pkill -9 -f my_own.py\n"),
+      Texts{"note job.sh:3:1 sudo pkill -f my_own.py kills the processes of all users on this machine"});
+  for (const std::string fine : {"pkill -f my_own.py\n", "pkill -u me -f $NAME\n", "# pkill -f ray\n",
+                                 "docker exec c pkill -f train.py\n", "echo pkill -f ray\n"})
+    EXPECT_EQ(of("kills-others", fine), Texts{}) << fine;
+}
+
+TEST(WaitRunsOut, WhatFailsWithoutEffectIsNoCheck) {
+  const std::string loop = "for i in {1..30}; do\n  if ray status; then\n    break\n  fi\n  sleep 2\ndone\n";
+  for (const std::string end : {"ray status || true\n", "ray status || :\n"})
+    EXPECT_EQ(of("wait-runs-out", loop + end + "python a.py\n").size(), 1U) << end;
+  EXPECT_EQ(of("wait-runs-out", loop + "ray status || exit 1\npython a.py\n"), Texts{});
+}
+
+TEST(WaitForServer, ThatNeverEnds) {
+  EXPECT_EQ(whole("wait-for-server", script("#SBATCH -N 1\nvllm serve m &\npython a.py &\nwait\n")),
+            (Texts{"`wait` also waits for vllm, which never ends",
+                   "after the work is done, the job keeps its nodes until its time limit",
+                   "wait $PID for the work (PID=$! after its &), then kill the server", "bash(1), wait"}));
+  EXPECT_EQ(of("wait-for-server",
+               "srun bash -c \"\n  python src/vllm_server.py --port 8000 &\n  torchrun a.py &\n  wait\n\"\n"),
+            Texts{"warning job.sh:3:1 `wait` also waits for vllm_server.py, which never ends"});
+  EXPECT_EQ(of("wait-for-server", "srun ray start --head --block &\npython a.py\nwait\n").size(), 1U);
+  for (const std::string fine :
+       {"vllm serve m &\nwait\n", "vllm serve m &\nPID=$!\npython a.py\nkill $PID\nwait\n",
+        "python a.py &\npython b.py &\nwait\n", "vllm serve m &\npython a.py &\nwait $!\n",
+        "vllm serve m &\npython a.py\n"})
+    EXPECT_EQ(of("wait-for-server", fine), Texts{}) << fine;
 }
 
 }  // namespace

@@ -317,5 +317,16 @@ TEST(ArrayOutput, OneFileForAllTasks) {
     EXPECT_EQ(output(own), Texts{}) << own;
 }
 
+TEST(LostDirective, NotOneThatAnotherReplaces) {
+  EXPECT_EQ(directives("# SBATCH --mem=64G\n#SBATCH --mem-per-cpu=4G\ntrue\n"), Texts{});
+  EXPECT_EQ(directives("# SBATCH --gres=gpu:4\n#SBATCH --gpus-per-node=4\ntrue\n"), Texts{});
+  EXPECT_EQ(directives("# SBATCH --mem=64G\n#SBATCH -N 1\ntrue\n").size(), 1U);
+}
+
+TEST(OutputFolder, BelowTheFolderOfTheJob) {
+  EXPECT_EQ(late_folder("--output=logs/%j.out", "ROOT=$SLURM_SUBMIT_DIR\nmkdir -p \"$ROOT/logs\""),
+            Texts{"warning job.sh:1:1 the script creates logs itself, after Slurm needs it"});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

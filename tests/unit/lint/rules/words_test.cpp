@@ -101,5 +101,16 @@ TEST(OpenDashboard, OnAllInterfaces) {
   EXPECT_EQ(of("open-dashboard", "ray start --head --dashboard-host 127.0.0.1\npython a.py\n"), Texts{});
 }
 
+TEST(PortRange, ThatReachesThoseOfTheKernel) {
+  EXPECT_EQ(of("port-range", "MASTER_PORT=$((20000 + SLURM_JOB_ID % 20000))\n"),
+            Texts{"note job.sh:3:1 the port is between 20000 and 39999"});
+  EXPECT_EQ(of("port-range", "PORT=$((RANDOM % 30000 + 10000))\n").size(), 1U);
+  EXPECT_EQ(of("port-range", "PORT=$((RANDOM % 30000 + 100))\n").size(), 1U);
+  for (const std::string fine :
+       {"PORT=$((20000 + SLURM_JOB_ID % 10000))\n", "PORT=$((29500 + SLURM_JOB_ID % 1000))\n",
+        "N=$((20000 + SLURM_JOB_ID % 20000))\n", "PORT=$((RANDOM % 10000 + 20000))\n"})
+    EXPECT_EQ(of("port-range", fine), Texts{}) << fine;
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

@@ -1,0 +1,85 @@
+#include "lint/guards.h"
+
+#include <gtest/gtest.h>
+
+#include "unit/lint/support.h"
+
+namespace nlaunch::lint {
+namespace {
+
+using namespace support;
+
+Texts unread(const std::string& text) {
+  return found("unreadable", script(text));
+}
+
+Texts assumed(const std::string& where, const std::string& what) {
+  return {"note job.sh:" + where + " lint assumed that " + what + ": on this machine the script stops here"};
+}
+
+TEST(Guards, AFileOrFolderOfTheCluster) {
+  EXPECT_EQ(
+      whole("unreadable", script("if [ ! -f /data/a.sif ]; then\n  echo no\n  exit 1\nfi\npython a.py\n")),
+      (Texts{"lint assumed that /data/a.sif exists: on this machine the script stops here",
+             "the lines below were examined as they run on the cluster", "", ""}));
+  EXPECT_EQ(unread("[[ -d /data/model/ ]] || { echo no; exit 1; }\npython a.py\n"),
+            assumed("1:1", "/data/model exists"));
+  EXPECT_EQ(unread("set -e\n[[ -s /data/token ]]\nexport KEY=$(< /data/token)\npython a.py\n"),
+            assumed("2:1", "/data/token exists"));
+  EXPECT_EQ(unread("die() {\n  echo \"$1\"\n  exit 1\n}\n[ -x /opt/a ] || die no\n/opt/a\n"),
+            assumed("5:1", "/opt/a exists"));
+}
+
+TEST(Guards, WhatFollowsIsExamined) {
+  EXPECT_EQ(
+      found("unknown-variable", script("[ -f /data/a ] || exit 1\nexport NCCL_TIMEOUT=1\npython a.py\n")),
+      Texts{"error job.sh:2:8 NCCL_TIMEOUT has no effect"});
+}
+
+TEST(Guards, SeveralAreOneNote) {
+  EXPECT_EQ(unread("for one in a b c; do\n  [ -d /data/$one ] || exit 1\ndone\npython a.py\n"),
+            assumed("2:3", "/data/a exists, and passed 2 other tests"));
+}
+
+TEST(Guards, AProgramOfTheCluster) {
+  const std::string text =
+      "if ! command -v site_sbatch &>/dev/null; then\n  exit 1\nfi\nif ! site_sbatch --check; then\n  exit "
+      "1\n"
+      "fi\nexport NCCL_DEBUG=INFO\npython a.py\n";
+  EXPECT_EQ(unread(text), assumed("1:1", "site_sbatch is installed"));
+  // It only asks: its environment is not that of the job.
+  EXPECT_EQ(script(text).environments.size(), 1U);
+}
+
+TEST(Guards, AContainerThatRunsThere) {
+  EXPECT_EQ(
+      unread("if ! docker ps --format '{{.Names}}' | grep -q \"^web-1$\"; then\n  exit 1\nfi\npython a.py\n"),
+      assumed("1:1", "docker ps prints web-1"));
+}
+
+TEST(Guards, AServerThatAnswersOtherwise) {
+  EXPECT_EQ(
+      unread("n=0\nuntil curl -s -o /dev/null -w '%{http_code}' http://localhost:1 | grep -E "
+             "\"^4[0-9]{2}$\"; do\n  n=$((n + 1))\n  [ $n -ge 5 ] && exit 1\n  sleep 1\ndone\npython a.py\n"),
+      assumed("2:1", "curl prints 401"));
+}
+
+TEST(Guards, VariablesOfAFileOfTheCluster) {
+  EXPECT_EQ(unread("set -u\nsource env.sh\npython a.py $DATA_DIR $MODEL_DIR\n"),
+            (Texts{"note job.sh:2:1 env.sh is not here: what it sets was not examined",
+                   "note job.sh:3:1 lint assumed that env.sh sets DATA_DIR, and passed 1 other test: on this "
+                   "machine the script stops here"}));
+  EXPECT_EQ(unread("set -u\npython a.py $DATA_DIR\n").size(), 1U);
+}
+
+TEST(Guards, NotWhereTheScriptItselfFails) {
+  EXPECT_EQ(
+      unread("[ -n \"$1\" ] || { echo usage; exit 1; }\npython a.py\n"),
+      Texts{"warning job.sh:1:1 the script exits here with code 1, without what the cluster would provide: "
+            "usage"});
+  EXPECT_EQ(unread("[ -f /data/done ] && echo done\npython a.py\n"), Texts{});
+  EXPECT_EQ(unread("[ -f /data/a ] || echo none\nexit 1\npython a.py\n").size(), 1U);
+}
+
+}  // namespace
+}  // namespace nlaunch::lint
