@@ -122,8 +122,7 @@ std::size_t image_at(const Words& argv, std::size_t from) {
     if (argv[i] == "--") return i + 1;
     if (argv[i].size() < 2 || argv[i][0] != '-') return i;
     // -B/a:/b has its value attached.
-    if (tool != tools.end() && argv[i].find_first_of("=/") == std::string::npos)
-      i += tool->values(argv[i]);
+    if (tool != tools.end() && argv[i].find_first_of("=/") == std::string::npos) i += tool->values(argv[i]);
   }
   return argv.size();
 }
