@@ -182,7 +182,9 @@ std::optional<RunFolder> read_run_folder(const fs::path& folder, const Json* kno
   std::error_code error;
   const auto attempt = last_attempt(folder);
   if (attempt.empty() || !fs::is_regular_file(folder / "plan.json", error)) return std::nullopt;
-  RunFolder run{.folder = folder, .attempt = attempt};
+  RunFolder run;
+  run.folder = folder;
+  run.attempt = attempt;
   for (const auto& part : {attempt / "errors", attempt / "logs", attempt / "nccl", attempt}) {
     if (!sys::is_folder_itself(part)) continue;
     for (const auto& entry : fs::directory_iterator(part, error)) {

@@ -12,7 +12,7 @@ namespace nlaunch::lint {
 
 /// A test that made a script exit, or wait without end, and what it asks for.
 struct Guard {
-  std::string script;  ///< the file that has the test
+  std::string script{};  ///< the file that has the test
   std::uint32_t line = 0;
   std::string what;  ///< "/scratch/model exists"
   /// What makes it succeed: a file or directory, a variable, and the output of a command.

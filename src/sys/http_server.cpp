@@ -230,8 +230,7 @@ struct HttpServer::State : std::enable_shared_from_this<State> {
     const auto oldest =
         std::ranges::find_if(connections, [](const auto& connection) { return connection->reading; });
     if (oldest == connections.end()) return false;
-    const auto closed_now = *oldest;
-    closed_now->close();
+    (*oldest)->close();  // which takes it out of the list
     return true;
   }
 
