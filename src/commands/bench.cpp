@@ -61,8 +61,7 @@ void bind_arm(Bound& arm, const std::filesystem::path& folder, const std::string
   launch::RunPaths paths{id, folder, {}};
   auto made = sys::make_private_folder(folder);
   if (made) made = launch::make_attempt_folder(paths, 0);
-  if (made)
-    made = sys::write_file_atomically(folder / "plan.json", json_text(plan::to_json(arm.plan), 2) + "\n");
+  if (made) made = sys::write_file_atomically(folder / "plan.json", plan::to_text(arm.plan, 2) + "\n");
   if (!made) {
     arm.result.refused = made.error().first_message();
     return;

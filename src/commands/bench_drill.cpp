@@ -60,8 +60,7 @@ int drill(const DrillArgs& args, const plan::Plan& plan, const Context& context,
   auto paths = launch::make_run_folder(args.runs_dir, plan.name);
   if (!paths) return context.console.error(paths.error());
   auto saved = launch::make_attempt_folder(*paths, 0);
-  if (saved)
-    saved = sys::write_file_atomically(paths->folder / "plan.json", json_text(plan::to_json(plan), 2) + "\n");
+  if (saved) saved = sys::write_file_atomically(paths->folder / "plan.json", plan::to_text(plan, 2) + "\n");
   if (!saved) return context.console.error(saved.error());
   const auto guardian = supervise::enter_guarded([&context](const supervise::SupervisorLost& lost) {
     context.console.say(fmt::format("nlaunch bench: the supervisor {}\n", lost.status.str()));

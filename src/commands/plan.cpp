@@ -27,7 +27,7 @@ int run_plan(const ShowArgs& args, const Context& context) {
     context.console.say(render(venv, context.console.paint.on() ? Color::always : Color::never));
   }
   if (args.json) {
-    context.console.result(json_text(plan::to_json(*plan)) + "\n");
+    context.console.result(plan::to_text(*plan) + "\n");
   } else {
     constexpr std::uint32_t kMostNodes = 32;
     context.console.result(report::plan_text(*plan, context.console.result_paint,

@@ -42,7 +42,7 @@ int check(const PreflightArgs& args, const plan::Plan& plan, const Context& cont
   if (!paths) return context.console.error(paths.error());
   auto saved = launch::make_attempt_folder(*paths, 0);
   if (saved) {
-    saved = sys::write_file_atomically(paths->folder / "plan.json", json_text(plan::to_json(plan), 2) + "\n");
+    saved = sys::write_file_atomically(paths->folder / "plan.json", plan::to_text(plan, 2) + "\n");
   }
   if (!saved) return context.console.error(saved.error());
   auto level = plan.preflight.level;

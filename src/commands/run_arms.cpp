@@ -92,7 +92,7 @@ class Comparer {
     const auto paths = launch::make_run_folder(args_.runs_dir, found_.name, id);
     if (!paths) return std::unexpected(paths.error());
     const auto file = paths->folder / "plan.json";
-    const auto saved = sys::write_file_atomically(file, json_text(plan::to_json(plans_[turn.arm]), 2) + "\n");
+    const auto saved = sys::write_file_atomically(file, plan::to_text(plans_[turn.arm], 2) + "\n");
     if (!saved) return std::unexpected(saved.error());
     std::vector<std::string> argv{
         launch::find_install().program, "run", "--plan", file, "--run-dir", paths->folder, "--here"};

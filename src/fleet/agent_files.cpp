@@ -27,8 +27,7 @@ std::optional<std::string> Agent::make_folders() {
        {paths.attempt, paths.attempt / "logs", paths.attempt / "log-times", paths.attempt / "nccl"}) {
     if (made) made = sys::make_private_folder(folder);
   }
-  if (made)
-    made = sys::write_file_atomically(own / "plan.json", json_text(plan::to_json(worker_.plan()), 2) + "\n");
+  if (made) made = sys::write_file_atomically(own / "plan.json", plan::to_text(worker_.plan(), 2) + "\n");
   if (made && !caller_.console.quiet && index_ > 0) {  // the leader has printed it for its own node
     caller_.console.say(fmt::format("nlaunch agent on {}: node {} of {}, run {} in {}\n", options_.host,
                                     index_, worker_.plan().node.count, paths.id, own.string()));

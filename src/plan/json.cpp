@@ -54,17 +54,13 @@ Modules read_modules(const json& from) {
   return value_from<Modules>(whole);
 }
 
-ordered_json write_groups(const Plan& plan) {
-  ordered_json groups = ordered_json::array();
-  for (const auto& group : plan.groups) {
-    ordered_json members = ordered_json::array();
-    for (const auto& member : group.members) members.push_back({member.process, member.gpu});
-    groups.push_back({{"name", group.name},
-                      {"kind", name_of(group.kind)},
-                      {"backend", name_of(group.backend)},
-                      {"members", std::move(members)}});
-  }
-  return groups;
+ordered_json write(const Plan& /*plan*/, const Group& group) {
+  ordered_json members = ordered_json::array();
+  for (const auto& member : group.members) members.push_back({member.process, member.gpu});
+  return {{"name", group.name},
+          {"kind", name_of(group.kind)},
+          {"backend", name_of(group.backend)},
+          {"members", std::move(members)}};
 }
 
 void read_groups(const json& from, Plan& plan) {
@@ -263,7 +259,10 @@ void read(const json& from, Expectation& row) {
   row.limit = from.value("limit", 0.0);
 }
 
-ordered_json to_json(const Plan& plan) {
+namespace {
+
+/// The plan with empty lists of processes and groups.
+ordered_json outline(const Plan& plan) {
   auto out = stamped<ordered_json>(formats::kPlan);
   out["name"] = plan.name;
   out["experiment"] = plan.experiment;
@@ -276,9 +275,8 @@ ordered_json to_json(const Plan& plan) {
   if (const auto* part = find_part(plan.scheduler)) out[plan.scheduler] = part->write(plan);
   if (plan.walltime) out["walltime"] = to_value(plan.walltime);
   out["roles"] = to_value(plan.roles);
-  auto& processes = out["processes"] = ordered_json::array();
-  for (const auto& process : plan.processes) processes.push_back(write(plan, process));
-  out["groups"] = write_groups(plan);
+  out["processes"] = ordered_json::array();
+  out["groups"] = ordered_json::array();
   auto& idle = out["idle_gpus"] = ordered_json::array();
   for (const auto& gpu : plan.idle_gpus) idle.push_back({gpu.node, gpu.gpu});
   auto& stages = out["stages"] = ordered_json::array();
@@ -309,6 +307,90 @@ ordered_json to_json(const Plan& plan) {
   out["warnings"] = plan.warnings;
   out["sources"] = plan.sources;
   return out;
+}
+
+/// The text of an object or a list, which gets its values one by one.
+class TextWriter {
+ public:
+  explicit TextWriter(int indent) : indent_(indent) {}
+
+  void open(char bracket) {
+    text_ += bracket;
+    ++depth_;
+    is_empty_ = true;
+  }
+  void close(char bracket) {
+    --depth_;
+    if (!is_empty_) new_line();
+    text_ += bracket;
+    is_empty_ = false;
+  }
+  void key(const std::string& name) {
+    next();
+    text_ += json_text(ordered_json(name)) + (indent_ < 0 ? ":" : ": ");
+  }
+  void next() {
+    if (!is_empty_) text_ += ',';
+    is_empty_ = false;
+    new_line();
+  }
+  void value(const ordered_json& value) {
+    // JSON escapes the line breaks of a string: those of the text are all between values.
+    for (const char c : json_text(value, indent_)) {
+      if (c == '\n')
+        new_line();
+      else
+        text_ += c;
+    }
+  }
+  [[nodiscard]] std::string take() { return std::move(text_); }
+
+ private:
+  void new_line() {
+    if (indent_ >= 0) text_.append(1, '\n').append(static_cast<std::size_t>(indent_) * depth_, ' ');
+  }
+
+  int indent_;
+  std::size_t depth_ = 0;
+  bool is_empty_ = true;
+  std::string text_;
+};
+
+template <class T>
+void write_list(TextWriter& out, const Plan& plan, const std::vector<T>& values) {
+  out.open('[');
+  for (const auto& value : values) {
+    out.next();
+    out.value(write(plan, value));
+  }
+  out.close(']');
+}
+
+}  // namespace
+
+ordered_json to_json(const Plan& plan) {
+  auto out = outline(plan);
+  for (const auto& process : plan.processes) out["processes"].push_back(write(plan, process));
+  for (const auto& group : plan.groups) out["groups"].push_back(write(plan, group));
+  return out;
+}
+
+std::string to_text(const Plan& plan, int indent) {
+  TextWriter out(indent);
+  out.open('{');
+  const auto all = outline(plan);
+  for (const auto& [key, value] : all.items()) {
+    out.key(key);
+    if (key == "processes") {
+      write_list(out, plan, plan.processes);
+    } else if (key == "groups") {
+      write_list(out, plan, plan.groups);
+    } else {
+      out.value(value);
+    }
+  }
+  out.close('}');
+  return out.take();
 }
 
 Result<Plan> from_json(const std::string& text, const std::string& name) {

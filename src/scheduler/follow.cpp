@@ -232,8 +232,7 @@ int FollowedScheduler::submit(const plan::Plan& plan, const SubmitOptions& optio
   const auto rendered = render(plan, request, caller.environment);
   if (!rendered) return caller.console.error(rendered.error());
   auto saved = sys::write_file_atomically(file, rendered->text);
-  if (saved)
-    saved = sys::write_file_atomically(paths->folder / "plan.json", json_text(plan::to_json(plan), 2) + "\n");
+  if (saved) saved = sys::write_file_atomically(paths->folder / "plan.json", plan::to_text(plan, 2) + "\n");
   if (!saved) return caller.console.error(saved.error());
   say_notes(rendered->notes, caller);
   auto words = rendered->submit;

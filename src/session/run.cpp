@@ -69,8 +69,7 @@ int Run::execute(const launch::RunPaths& paths, const supervise::GuardianLink& g
   paths_ = paths;
   guardian.announce(paths_.folder.string());
   // If nothing can be recorded from the start, nothing is started.
-  const auto kept =
-      sys::write_file_atomically(paths_.folder / "plan.json", json_text(plan::to_json(plan_), 2) + "\n");
+  const auto kept = sys::write_file_atomically(paths_.folder / "plan.json", plan::to_text(plan_, 2) + "\n");
   if (!kept) {
     caller_.console.say(fmt::format("{} {}; nothing was started\n", caller_.console.paint.red("error:"),
                                     kept.error().first_message()));

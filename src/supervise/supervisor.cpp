@@ -236,8 +236,7 @@ void Supervisor::adopt(const PendingRequest& pending, const plan::Plan& after,
                        const std::vector<std::string>& roles) {
   const auto refuse = [&](const std::string& why) { note_request(pending, {false, why}); };
   if (!std::holds_alternative<Going>(state_.phase)) return refuse("the run is ending");
-  if (const auto kept = sys::write_file_atomically(plan_file(), json_text(plan::to_json(after), 2) + "\n");
-      !kept)
+  if (const auto kept = sys::write_file_atomically(plan_file(), plan::to_text(after, 2) + "\n"); !kept)
     return refuse(kept.error().first_message());
   options_.rebinder.adopt();
   outcome_.updated = after;

@@ -73,9 +73,7 @@ class Beaker : public Scheduler {
     if (!paths) return caller.console.error(paths.error());
     const auto file = paths->folder / "beaker.yaml";
     auto saved = sys::write_file_atomically(file, *spec);
-    if (saved)
-      saved =
-          sys::write_file_atomically(paths->folder / "plan.json", json_text(plan::to_json(plan), 2) + "\n");
+    if (saved) saved = sys::write_file_atomically(paths->folder / "plan.json", plan::to_text(plan, 2) + "\n");
     if (!saved) return caller.console.error(saved.error());
     const auto command = launch::beaker_command(plan, file, caller.environment);
     if (!command.program) {

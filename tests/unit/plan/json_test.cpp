@@ -75,6 +75,16 @@ Result<Plan> read_back(const json& text) {
   return from_json(json_text(text), "plan.json");
 }
 
+TEST(PlanJson, ItsTextIsThatOfItsTree) {
+  auto none = whole_plan();
+  none.processes.clear();
+  none.groups.clear();
+  auto lines = whole_plan();
+  lines.vars["text"] = "two\nlines, \"processes\": []";
+  for (const auto& plan : {whole_plan(), none, lines})
+    for (const int indent : {-1, 0, 2, 4}) EXPECT_EQ(to_text(plan, indent), json_text(to_json(plan), indent));
+}
+
 TEST(PlanJson, IsReadBackAsItWas) {
   const json written = to_json(whole_plan());
   const auto read = read_back(written);
