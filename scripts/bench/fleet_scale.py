@@ -174,7 +174,7 @@ class Agent:
             case "signal-group":
                 self.ends(process, action["signal"])
             case "clean":
-                self.event("cleaned", process=process, killed=[], last_lines=[])
+                self.event("cleaned", process=process, killed=[], last_lines=[], port=None)
 
     def ends(self, process, status):
         if process in self.alive:
