@@ -15,7 +15,11 @@ trap 'rm -rf "$WORK"' EXIT
 ROWS=()
 
 # row WHAT LIMIT WANTED REACHED
-row() { ROWS+=("| $1 | $2 | $3 | $4 |"); }
+row() {
+  local reached=$4
+  [[ $reached == *[0-9]* || $reached == not* ]] || reached='the benchmark failed: see above'
+  ROWS+=("| $1 | $2 | $3 | $reached |")
+}
 
 # table NAME COMMAND...: runs a benchmark, and keeps the rows of its table.
 table() {
