@@ -34,8 +34,8 @@ bool draws(const Context& context) {
          ::fstat(STDERR_FILENO, &err) == 0 && out.st_rdev == err.st_rdev;
 }
 
-/// A job of the shell is in the foreground, in the background or stopped. That is asked of this process: of a
-/// run it becomes the guardian, and the supervisor, which draws, is in another session.
+/// Asks whether the shell has this process in the foreground. In a run, this process becomes the guardian;
+/// the supervisor, which draws, is in another session.
 std::function<bool()> foreground_of_this_process() {
   return [pid = ::getpid()] {
     const auto process = sys::process_info(pid);

@@ -54,8 +54,8 @@ fs::path targets_file(const fs::path& run_folder) {
          fmt::format("file_sd.{}.{}.json", of_name.filename().string(), run_folder.filename().string());
 }
 
-/// A scheduler signals all processes of a job. They are for the run: the end of the channel ends this
-/// process.
+/// A scheduler signals all processes of a job, but its signals are meant for the run. This process exits when
+/// the channel ends.
 void ignore_signals_for_the_run() {
   for (const int signal : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, supervise::stop_signal()})
     ::signal(signal, SIG_IGN);
@@ -142,7 +142,7 @@ class ExportService {
     note(sys::write_named_file(file_, report::run_prometheus(view_, gpus_)), file_trouble_);
   }
 
-  /// At first, and when the addresses have changed. Without any there is no file.
+  /// Writes the file at the first call and when the addresses change, and removes it if there are none.
   void write_targets() {
     if (!run_) return;
     auto targets = run_->targets(view_);
@@ -158,8 +158,8 @@ class ExportService {
     if (wrote) targets_ = std::move(text);
   }
 
-  /// Of a run that nobody leads any longer, what is left of it is read a moment later. One that goes on has
-  /// another leader, whose exporter keeps the files.
+  /// Reads the end of a run whose leader has exited a moment later. If the run goes on, another leader has
+  /// taken it over, and its exporter keeps the files.
   void write_last() {
     constexpr std::chrono::milliseconds kGlance{20};
     constexpr int kGlances = 50;

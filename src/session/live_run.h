@@ -61,7 +61,7 @@ class LiveRun {
  public:
   static Result<LiveRun> open(const std::string& runs_dir, const std::string& run);
 
-  /// Reads what is new, and has all of it but what look_at() adds. After `nlaunch update`, with the new plan.
+  /// Reads what is new, except what look_at() adds. After `nlaunch update`, it has the new plan.
   report::TopView refresh();
   /// Adds what its own files tell of a process: last line, step, GPUs.
   void look_at(report::TopProcess& process);
@@ -82,7 +82,7 @@ class LiveRun {
   /// Of one node, as the plan numbers them.
   using Gpus = std::vector<Gpu>;
   struct Addresses;
-  /// Of a file: another one, or another content.
+  /// Differs if the file was replaced or changed.
   struct Version {
     std::uint64_t inode = 0;
     std::int64_t seconds = 0;

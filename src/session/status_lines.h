@@ -14,7 +14,7 @@ namespace nlaunch::session {
 class StatusLines {
  public:
   /// `terminal` must outlive this. Until this is destroyed, messages of `console` go to the terminal, so that
-  /// a standard error that nobody reads does not hold up who supervises.
+  /// a standard error that nobody reads does not block supervision.
   StatusLines(const std::filesystem::path& run_folder, supervise::RunTerminal& terminal,
               const report::Console& console);
   /// Removes the footer.

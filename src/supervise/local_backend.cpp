@@ -84,7 +84,7 @@ struct LocalBackend::Live {
       fresh_line{};  ///< for the line that shows that it has the weights, since it was started
   std::unique_ptr<Readiness> fresh{};  ///< while it is stale
 
-  /// Its end is near: nothing else matters.
+  /// The process is about to exit: what its checks find no longer matters.
   void end_checks() {
     readiness.reset();
     search.reset();

@@ -143,12 +143,12 @@ TEST_F(FactsOfARun, AMissingProgramIsOneOfAPath) {
 
 TEST_F(FactsOfARun, AMissingScriptIsLookedForBesideTheExperiment) {
   const auto own = folder_.write("exp/train.py", "");
-  role()["workdir"] = "/work/sub";
+  role()["workdir"] = "/job/sub";
   role()["workdir_origin"] = "e.yaml:4:10";
   EXPECT_EQ(
-      told("python3: can't open file '/work/sub/train.py': [Errno 2] No such file or directory\n"),
-      "the script /work/sub/train.py does not exist: relative paths of learner.0 start at `workdir: "
-      "/work/sub` (e.yaml:4:10) | correct the path in its command (e.yaml:7:15), or `workdir` (e.yaml:4:10); "
+      told("python3: can't open file '/job/sub/train.py': [Errno 2] No such file or directory\n"),
+      "the script /job/sub/train.py does not exist: relative paths of learner.0 start at `workdir: "
+      "/job/sub` (e.yaml:4:10) | correct the path in its command (e.yaml:7:15), or `workdir` (e.yaml:4:10); "
       "there is " +
           own);
 }
