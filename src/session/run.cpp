@@ -126,6 +126,7 @@ void Run::open_events(std::string_view first, const supervise::GuardianLink& gua
     if (notifier_) notifier_->take(event, fields);
     exporter_.say_troubles();
   });
+  events_.at_check([this] { exporter_.say_troubles(); });
   const auto seen = sys::process_info(guardian.guardian());
   auto begin = stamped<Json>(formats::kEvents);
   begin.update({{"id", paths_.id},

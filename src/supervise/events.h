@@ -28,16 +28,22 @@ class EventLog {
       : file_(std::move(path), std::move(trouble)) {}
 
   void write(std::string_view event, const Json& fields = Json::object());
-  /// Detects that the file has been removed.
-  void check() { file_.check(); }
+  /// Detects that the file has been removed. Called every other second while processes run.
+  void check() {
+    file_.check();
+    if (at_check_) at_check_();
+  }
   /// Called with each event from now on, after it was written.
   void observe(std::function<void(std::string_view event, const Json& fields)> observer) {
     observer_ = std::move(observer);
   }
+  /// Called at each check() from now on.
+  void at_check(std::function<void()> call) { at_check_ = std::move(call); }
 
  private:
   AppendedFile file_;
   std::function<void(std::string_view event, const Json& fields)> observer_;
+  std::function<void()> at_check_;
 };
 
 /// The current time: "2026-01-31T12:00:00.123Z".

@@ -209,7 +209,12 @@ watch: {{progress: 'step (\\d+)', metrics: {{reward: 'reward (\\S+)'}}}}
         self.end(process)
 
     def test_a_file_that_cannot_be_written_is_said_once(self):
-        process = self.run_in_background("--metrics-file", self.folder / "none" / "run.prom")
+        """Also when nothing else happens in the run any more."""
+        (self.folder / "none").mkdir()
+        file = self.folder / "none" / "run.prom"
+        process = self.run_in_background("--metrics-file", file)
+        self.wait_for(lambda: file.exists() and self.value(file.read_text(), "nlaunch_run_step"))
+        shutil.rmtree(file.parent)
         trouble = f"nlaunch: metrics: cannot write '{self.folder}/none/run.prom': No such file or directory; the run continues\n"
         self.wait_for(lambda: trouble in self.said())
         self.end(process)
