@@ -2,6 +2,8 @@
 
 #include "diagnose/diagnose.h"
 
+#include <algorithm>
+
 #include "base/exit_code.h"
 #include "base/json.h"
 #include "base/text.h"
@@ -11,12 +13,15 @@
 #include "report/diagnose_text.h"
 #include "session/interrupts.h"
 #include "session/run_view.h"
+#include "sys/topology.h"
 
 namespace nlaunch::commands {
 
 using namespace cli;
 using namespace session;
 namespace {
+
+constexpr unsigned kMostThreads = 16;  // more wait for the file system, or for the one that judges
 
 struct DiagnoseArgs {
   std::vector<std::string> paths;
@@ -61,6 +66,7 @@ int run_diagnose(const DiagnoseArgs& args, const Context& context) {
   }
   const Interrupts interrupts;
   options.enough = [] { return Interrupts::received() != 0; };
+  options.threads = std::min(kMostThreads, static_cast<unsigned>(sys::allowed_cpus().size()));
   std::vector<std::string> paths;
   for (const auto& named : args.paths) paths.push_back(path_of(named, args.runs_dir));
   const auto diagnosis = diagnose::diagnose(paths, options);

@@ -27,6 +27,7 @@ class Analysis {
   virtual ~Analysis() = default;
   virtual void on_match(const Match& /*match*/) {}
   virtual void on_line(const Line& /*line*/) {}
+  /// How many of the lines that come are wanted now.
   [[nodiscard]] virtual std::size_t lines_wanted() const { return 0; }
   /// The line belongs to something that the program can do without.
   [[nodiscard]] virtual bool sets_aside(const Match& /*match*/) const { return false; }
@@ -39,6 +40,8 @@ struct AnalysisEntry {
   std::string_view name;
   std::string_view title;
   std::unique_ptr<Analysis> (*make)();
+  /// Ids of signatures: it may want the lines after their matches, see kLinesAfter.
+  std::vector<std::string_view> reads_on_after{};
 };
 template <class OneAnalysis>
 std::unique_ptr<Analysis> make_analysis() {

@@ -167,12 +167,6 @@ void Collector::on_line(const Line& line) {
   }
 }
 
-std::size_t Collector::lines_wanted() const {
-  std::size_t most = 0;
-  for (const auto& analysis : analyses_) most = std::max(most, analysis->lines_wanted());
-  return most;
-}
-
 std::vector<Finding> Collector::analysed() const {
   std::vector<Finding> all;
   for (const auto& analysis : analyses_) {

@@ -34,7 +34,6 @@ class Collector : public Listener {
 
   void on_match(const Match& match) override;
   void on_line(const Line& line) override;
-  [[nodiscard]] std::size_t lines_wanted() const override;
 
   [[nodiscard]] const std::map<const Signature*, Tally>& tallies() const { return tallies_; }
   /// All streams are complete.

@@ -39,24 +39,6 @@ FileStanding standing_of(const Diagnosis& diagnosis, const std::string& name) {
   return standing;
 }
 
-/// Keeps the end of a text that arrives in blocks, and its last line.
-class LastLine {
- public:
-  void feed(std::string_view block) {
-    if (text::trim(block).empty()) return;
-    end_.append(block.substr(block.size() - std::min(block.size(), kMost)));
-    if (end_.size() > kMost) end_.erase(0, end_.size() - kMost);
-  }
-  [[nodiscard]] std::string take() const {
-    const auto end = text::trim(end_);
-    return std::string(text::trim(end.substr(end.rfind('\n') + 1)));
-  }
-
- private:
-  static constexpr std::size_t kMost = 1024;
-  std::string end_;
-};
-
 /// A shell continues after a program that does not exist, so its message alone is not a failure. It is one if
 /// nothing follows it, and certainly if its process exited with the code that shells use for it.
 std::optional<Confidence> proof_of(const Diagnosis& diagnosis, const Finding& missing) {
@@ -317,31 +299,41 @@ std::optional<Finding> known_end(const Diagnosis& diagnosis, const Collector& co
   return finding;
 }
 
+/// Collects what is found, and notes what was read.
+class Reading : public InputSink {
+ public:
+  Reading(Diagnosis& diagnosis, Collector& collector) : diagnosis_(diagnosis), collector_(collector) {}
+
+  void on_run(RunFolder run) override {
+    diagnosis_.run = std::move(run);  // how its processes exited decides what their lines mean
+  }
+  void on_stream(const std::string& name) override {
+    diagnosis_.inputs.push_back({.name = name});
+    collector_.begin(whose_file(name), standing_of(diagnosis_, name));
+  }
+  void on_match(const Match& match) override { collector_.on_match(match); }
+  void on_line(const Line& line) override { collector_.on_line(line); }
+  void on_end(const StreamEnd& end, const std::string& remark) override {
+    auto& input = diagnosis_.inputs.back();
+    input.bytes = end.bytes;
+    input.lines = end.lines;
+    input.last = end.last;
+    input.remark = remark;
+  }
+  void on_unread(const Diagnostics& why) override { diagnosis_.unread.append(why); }
+
+ private:
+  Diagnosis& diagnosis_;
+  Collector& collector_;
+};
+
 }  // namespace
 
 Diagnosis diagnose(const std::vector<std::string>& paths, const Options& options) {
   Diagnosis diagnosis;
   Collector collector;
-  Scanner scanner(collector);
-  std::vector<char> block(128U << 10U);
-  for_each_input(paths, options, diagnosis, [&](Input& input, sys::ByteSource& bytes) {
-    const auto file = static_cast<std::uint32_t>(diagnosis.inputs.size() - 1);
-    const auto lines = scanner.lines();
-    collector.begin(whose_file(input.name), standing_of(diagnosis, input.name));
-    scanner.begin(file);
-    LastLine last;
-    while (const auto got = bytes.read(block)) {
-      scanner.feed({block.data(), got});
-      last.feed({block.data(), got});
-      input.bytes += got;
-      if (!options.enough || !options.enough()) continue;
-      input.remark = "reading was stopped";
-      break;
-    }
-    scanner.finish();
-    input.lines = scanner.lines() - lines;
-    input.last = last.take();
-  });
+  Reading reading(diagnosis, collector);
+  read_inputs(paths, options, options.threads, reading);
   collector.finish();
   for (auto& finding : ranked(collector, known_end(diagnosis, collector))) {
     (finding.role == Role::note ? diagnosis.notes : diagnosis.findings).push_back(std::move(finding));

@@ -19,7 +19,9 @@ struct Options {
   std::chrono::milliseconds patience = std::chrono::minutes(10);
   /// For the run directory that is read, as in summary.json; nothing: what is in it.
   const nlohmann::json* summary = nullptr;
-  std::function<bool()> enough = nullptr;  ///< true stops reading; may be empty
+  /// True stops reading; may be empty. Any thread may call it.
+  std::function<bool()> enough = nullptr;
+  unsigned threads = 1;  ///< to read several files at once; the result is the same
 };
 
 /// A file, or a member of an archive, that was read.

@@ -38,7 +38,9 @@ struct Match {
   [[nodiscard]] std::string_view operator[](std::string_view group) const;
 };
 
-/// A line within a requested window.
+constexpr std::size_t kLinesAfter = 400;
+
+/// A line after a match.
 struct Line {
   LogPosition position;
   std::string_view text;
@@ -49,10 +51,8 @@ class Listener {
  public:
   virtual ~Listener() = default;
   virtual void on_match(const Match& match) = 0;
-  /// Lines that follow `on_match`, as long as `lines_wanted()` says so.
+  /// Each of the kLinesAfter lines after the match of a signature that an analysis reads on from.
   virtual void on_line(const Line& line) = 0;
-  /// How many of the next lines are wanted; called after each match.
-  [[nodiscard]] virtual std::size_t lines_wanted() const = 0;
 };
 
 }  // namespace nlaunch::diagnose

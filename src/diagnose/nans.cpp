@@ -13,9 +13,9 @@ namespace {
 constexpr std::string_view kNans = "nans";
 constexpr int kSureNan = 56;  // more than an exception that no signature matches
 constexpr int kLikelyNan = 55;
-constexpr std::size_t kNanWindow = 400;     // lines after a value in which the next one is searched for
-constexpr std::size_t kMostSeries = 64;     // values of processes
-constexpr std::uint64_t kFewGradients = 3;  // steps: fewer are a loss scaler at work
+constexpr std::size_t kNanWindow = kLinesAfter;  // lines after a value in which the next one is searched for
+constexpr std::size_t kMostSeries = 64;          // values of processes
+constexpr std::uint64_t kFewGradients = 3;       // steps: fewer are a loss scaler at work
 constexpr std::uint64_t kSureLoss = 3;
 
 /// The origin, from the start of the line.
@@ -113,6 +113,7 @@ const Registered<AnalysisEntry> nans_analysis{{
     .name = "nans",
     .title = "losses and gradients that became NaN",
     .make = make_analysis<Nans>,
+    .reads_on_after = {"nan.loss", "nan.step"},
 }};
 
 }  // namespace

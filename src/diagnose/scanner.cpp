@@ -3,9 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <stdexcept>
+#include <utility>
 
+#include "base/text.h"
+#include "diagnose/analysis.h"
 #include "diagnose/literals.h"
 #include "diagnose/times.h"
 
@@ -47,11 +51,33 @@ LiteralsOfAll literals_of_all() {
   return out;
 }
 
+/// For each signature, whether an analysis wants the lines after it.
+std::vector<bool> read_on_after() {
+  std::vector<bool> wanted;
+  for (const auto& signature : signatures()) {
+    wanted.push_back(std::ranges::any_of(analyses(), [&](const AnalysisEntry* analysis) {
+      return std::ranges::find(analysis->reads_on_after, signature.id) != analysis->reads_on_after.end();
+    }));
+  }
+  return wanted;
+}
+
 /// "node1:29500", also for "node1, 29500".
 std::string address_of(std::string_view peer) {
   const auto comma = peer.find(", ");
   if (comma == std::string_view::npos) return std::string(peer);
   return fmt::format("{}:{}", peer.substr(0, comma), peer.substr(comma + 2));
+}
+
+std::uint64_t newlines_in(std::string_view text) {
+  constexpr std::size_t kBlock = 64;  // a loop of so many bytes is compiled to vector instructions
+  std::uint64_t count = 0;
+  for (; text.size() >= kBlock; text.remove_prefix(kBlock)) {
+    unsigned char of_block = 0;
+    for (std::size_t i = 0; i < kBlock; ++i) of_block += static_cast<unsigned char>(text[i] == '\n');
+    count += of_block;
+  }
+  return count + static_cast<std::uint64_t>(std::ranges::count(text, '\n'));
 }
 
 /// The line that ends where another one starts.
@@ -75,66 +101,72 @@ std::string_view Match::operator[](std::string_view group) const {
 const Catalogue& catalogue() {
   static const Catalogue made = [] {
     auto all = literals_of_all();
-    return Catalogue{Prefilter(all.literals), std::move(all.signatures), all.literals};
+    return Catalogue{Prefilter(all.literals), std::move(all.signatures), read_on_after(), all.literals};
   }();
   return made;
 }
 
-Scanner::Scanner(Listener& listener) : listener_(listener), tried_until_(signatures().size()) {
-  buffer_.reserve(kBuffer);
-}
+Scanner::Scanner() : buffer_(kBuffer), tried_until_(signatures().size()) {}
 
-void Scanner::begin(std::uint32_t file) {
-  buffer_.clear();
+void Scanner::begin(std::uint32_t file, Listener& listener) {
+  listener_ = &listener;
+  used_ = 0;
   offset_ = 0;
   position_ = {file, 1};
+  last_.clear();
   wanted_ = 0;
   std::ranges::fill(tried_until_, 0U);
 }
 
-void Scanner::feed(std::string_view bytes) {
-  bytes_ += bytes.size();
-  while (!bytes.empty()) {
-    const auto part = bytes.substr(0, kBuffer - buffer_.size());
-    buffer_ += part;
-    bytes.remove_prefix(part.size());
-    if (buffer_.size() < kBuffer) return;
-    const auto end = buffer_.rfind('\n');
-    if (end != std::string::npos) {
-      scan(end + 1, end + 1);
-    } else {  // its end is examined once more, together with what follows
-      longest_ = std::max<std::uint64_t>(longest_, buffer_.size());
-      scan(buffer_.size(), kBuffer - kAfter);
-    }
-  }
+std::span<char> Scanner::room() {
+  return std::span(buffer_).subspan(used_);
 }
 
-void Scanner::finish() {
-  if (!buffer_.empty()) {
-    const bool ends = buffer_.back() == '\n';
-    scan(buffer_.size(), buffer_.size());
-    if (!ends) ++lines_;
-  }
+void Scanner::filled(std::size_t size) {
+  used_ += size;
+  if (used_ < kBuffer) return;
+  const auto end = std::string_view(buffer_.data(), used_).rfind('\n');
+  if (end != std::string_view::npos) return scan(end + 1, end + 1);
+  scan(used_, kBuffer - kAfter);  // its end is examined once more, together with what follows
+}
+
+StreamEnd Scanner::finish() {
+  const bool open = used_ > 0 && buffer_[used_ - 1] != '\n';
+  if (used_ > 0) scan(used_, used_);
+  const auto last = text::trim(last_);
+  return {.bytes = offset_,
+          .lines = position_.line - (open ? 0 : 1),
+          .last = std::string(text::trim(last.substr(last.rfind('\n') + 1)))};
+}
+
+void Scanner::keep_last(std::string_view part) {
+  constexpr std::size_t kMost = 1024;
+  const auto end = part.find_last_not_of(" \t\r\n");
+  if (end == std::string_view::npos) return;
+  const auto said = part.substr(0, end + 1);
+  last_.append(said.substr(said.size() - std::min(said.size(), kMost)));
+  last_ += part.find('\n', end) == std::string_view::npos ? part.substr(end + 1) : "\n";
+  if (last_.size() > kMost) last_.erase(0, last_.size() - kMost);
 }
 
 void Scanner::scan(std::size_t size, std::size_t done) {
-  const auto region = std::string_view(buffer_).substr(0, size);
+  const std::string_view region(buffer_.data(), size);
   counted_ = 0;
   shown_ = 0;
   shown_line_ = position_.line;
-  catalogue().prefilter.scan(region, [&](const Prefilter::Hit& found) { hit(region, found); });
+  catalogue().prefilter.search(region, hits_);
+  for (const auto& found : hits_) hit(region, found);
   show_lines(region, region.size());
   count_to(region, region.size());
+  keep_last(region.substr(0, done));
   offset_ += done;
-  buffer_.erase(0, done);
+  used_ -= done;
+  std::memmove(buffer_.data(), buffer_.data() + done, used_);
 }
 
 void Scanner::count_to(std::string_view region, std::size_t at) {
   if (at <= counted_) return;
-  const auto ended =
-      static_cast<std::uint64_t>(std::ranges::count(region.substr(counted_, at - counted_), '\n'));
-  position_.line += ended;
-  lines_ += ended;
+  position_.line += newlines_in(region.substr(counted_, at - counted_));
   counted_ = at;
 }
 
@@ -147,32 +179,40 @@ void Scanner::hit(std::string_view region, const Prefilter::Hit& found) {
   show_lines(region, begin);
   count_to(region, begin);
   previous_ = line_before(region, begin);
+  bool reads_on = false;
   for (const auto index : catalogue().signatures_of[found.literal]) {
-    if (offset_ + found.at >= tried_until_[index])
-      try_signature(index, region.substr(begin, end - begin), offset_ + begin);
+    if (offset_ + found.at < tried_until_[index]) continue;
+    const bool matched = try_signature(index, region.substr(begin, end - begin), offset_ + begin);
+    reads_on = reads_on || (matched && catalogue().reads_on[index]);
   }
-  const bool was_closed = wanted_ == 0;
-  wanted_ = std::max(wanted_, listener_.lines_wanted());
-  if (was_closed && wanted_ > 0) {
+  if (reads_on) read_on(region, begin);
+}
+
+/// Shows the lines that follow the one that begins here.
+void Scanner::read_on(std::string_view region, std::size_t begin) {
+  if (std::exchange(wanted_, kLinesAfter) == 0) {
     shown_ = std::min(region.size(), region.find('\n', begin));
     shown_ += shown_ < region.size() ? 1 : 0;
     shown_line_ = position_.line + 1;
   }
 }
 
-void Scanner::try_signature(std::size_t index, std::string_view line, std::uint64_t offset) {
+bool Scanner::try_signature(std::size_t index, std::string_view line, std::uint64_t offset) {
   const auto& signature = signatures()[index];
   const auto& regex = signature.regex();
   const re2::StringPiece all(line.data(), line.size());
   std::vector<re2::StringPiece> groups(1 + static_cast<std::size_t>(regex.NumberOfCapturingGroups()));
   auto from = tried_until_[index] > offset ? static_cast<std::size_t>(tried_until_[index] - offset) : 0;
   tried_until_[index] = offset + line.size();
+  bool matched = false;
   while (from < line.size() && regex.Match(all, from, line.size(), re2::RE2::UNANCHORED, groups.data(),
                                            static_cast<int>(groups.size()))) {
     tell(signature, line, offset, groups);
     const auto end = static_cast<std::size_t>(groups[0].data() + groups[0].size() - line.data());
     from = std::max(end, from + 1);
+    matched = true;
   }
+  return matched;
 }
 
 void Scanner::tell(const Signature& signature, std::string_view line, std::uint64_t offset,
@@ -199,14 +239,15 @@ void Scanner::tell(const Signature& signature, std::string_view line, std::uint6
     if (part == "peer") match.origin.peer = address_of(value);
   }
   match.origin.fill(origin_of(match.before));
-  listener_.on_match(match);
+  listener_->on_match(match);
 }
 
 void Scanner::show_lines(std::string_view region, std::size_t until) {
   while (wanted_ > 0 && shown_ < until) {
     const auto newline = region.find('\n', shown_);
     const auto end = std::min(newline, region.size());
-    listener_.on_line({{position_.file, shown_line_}, region.substr(shown_, std::min(end - shown_, kAfter))});
+    listener_->on_line(
+        {{position_.file, shown_line_}, region.substr(shown_, std::min(end - shown_, kAfter))});
     --wanted_;
     ++shown_line_;
     shown_ = std::min(end + 1, region.size());

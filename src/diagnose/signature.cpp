@@ -56,16 +56,17 @@ std::vector<Signature> read_tables() {
 }  // namespace
 
 const re2::RE2& Signature::regex() const {
-  if (!compiled_) {
+  std::call_once(compiled_->once, [this] {
     re2::RE2::Options options;
     options.set_encoding(re2::RE2::Options::EncodingLatin1);  // a log need not be UTF-8
     options.set_log_errors(false);
     constexpr std::int64_t kMemory = 1 << 20;
     options.set_max_mem(kMemory);
-    compiled_ = std::make_shared<const re2::RE2>(pattern, options);
-    if (!compiled_->ok()) throw std::logic_error(fmt::format("signature {}: {}", id, compiled_->error()));
-  }
-  return *compiled_;
+    compiled_->regex = std::make_unique<const re2::RE2>(pattern, options);
+  });
+  if (!compiled_->regex->ok())
+    throw std::logic_error(fmt::format("signature {}: {}", id, compiled_->regex->error()));
+  return *compiled_->regex;
 }
 
 std::span<const Signature> signatures() {

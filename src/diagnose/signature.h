@@ -2,6 +2,7 @@
 #include <re2/re2.h>
 
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,11 +36,15 @@ struct Signature {
   std::string fix;
   std::string source;  ///< "NVIDIA/nccl src/init.cc@2.30.7", an issue, a page
 
-  /// Compiled on first use.
+  /// Compiled on first use. Any thread may call it.
   [[nodiscard]] const re2::RE2& regex() const;
 
  private:
-  mutable std::shared_ptr<const re2::RE2> compiled_;
+  struct Compiled {
+    std::once_flag once;
+    std::unique_ptr<const re2::RE2> regex;
+  };
+  std::shared_ptr<Compiled> compiled_ = std::make_shared<Compiled>();
 };
 
 /// All of them, by table, then in table order.

@@ -17,11 +17,11 @@ namespace {
 constexpr std::string_view kTracebacks = "tracebacks";
 constexpr int kShape = 72;
 constexpr int kLostWorker = 30;
-constexpr std::size_t kWindow = 400;      // lines of one chain that are examined
-constexpr std::size_t kMostOpen = 64;     // chains that are read at the same time
-constexpr std::size_t kMostChains = 256;  // chains that are kept
-constexpr std::size_t kMostLinks = 32;    // exceptions of a chain
-constexpr std::uint64_t kLinesAfter = 8;  // that may belong to an exception's message
+constexpr std::size_t kWindow = kLinesAfter;  // lines of one chain that are examined
+constexpr std::size_t kMostOpen = 64;         // chains that are read at the same time
+constexpr std::size_t kMostChains = 256;      // chains that are kept
+constexpr std::size_t kMostLinks = 32;        // exceptions of a chain
+constexpr std::uint64_t kMessageLines = 8;    // after an exception, that may belong to its message
 constexpr std::uint64_t kSurvived = 40;  // lines between two chains: the program had recovered from the first
 
 re2::StringPiece piece(std::string_view text) {
@@ -231,7 +231,7 @@ class Tracebacks : public Analysis {
   /// Whether the line above says that Python continues.
   bool is_ignored(LogPosition position, const std::string& prefix) {
     const bool near = ignored_.position.line > 0 && ignored_.position.file == position.file &&
-                      position.line - ignored_.position.line <= kLinesAfter;
+                      position.line - ignored_.position.line <= kMessageLines;
     const bool ignored = near && behind_prefix(prefix, ignored_.prefix) == "";
     if (ignored) ignored_ = {};
     return ignored;
@@ -323,7 +323,7 @@ class Tracebacks : public Analysis {
       named.link = Raised::Link::cause;
       chain.at = Chain::At::frames;
       frame(chain, rest);
-    } else if (line.position.line - named.position.line > kLinesAfter) {
+    } else if (line.position.line - named.position.line > kMessageLines) {
       chain.at = Chain::At::over;
     } else if (told_.position == line.position && told_.root) {
       chain.known = true;
@@ -514,6 +514,7 @@ const Registered<AnalysisEntry> tracebacks_analysis{{
     .name = "tracebacks",
     .title = "Python exceptions that match no signature",
     .make = make_analysis<Tracebacks>,
+    .reads_on_after = {"python.traceback"},
 }};
 
 }  // namespace

@@ -1,11 +1,14 @@
 #include "session/interrupts.h"
 
+#include <atomic>
+
 #include "supervise/stop_signal.h"
 
 namespace nlaunch::session {
 namespace {
 
-volatile std::sig_atomic_t first_signal = 0;
+std::atomic<int> first_signal = 0;                     // several threads may ask for it
+static_assert(std::atomic<int>::is_always_lock_free);  // for a signal handler
 
 void note(int signal) {
   if (first_signal == 0) first_signal = signal;
@@ -48,7 +51,7 @@ void Interrupts::take() const {
 }
 
 int Interrupts::received() {
-  return static_cast<int>(first_signal);
+  return first_signal;
 }
 
 }  // namespace nlaunch::session

@@ -18,11 +18,16 @@ using namespace nlaunch::diagnose;
 
 std::vector<Finding> findings_of(const std::string& text, std::size_t step) {
   Collector collector;
-  Scanner scanner(collector);
+  static Scanner scanner;
   collector.begin({});
-  scanner.begin(0);
-  for (std::size_t at = 0; at < text.size(); at += step)
-    scanner.feed(std::string_view(text).substr(at, step));
+  scanner.begin(0, collector);
+  for (std::string_view rest = text; !rest.empty();) {
+    const auto room = scanner.room();
+    const auto piece = rest.substr(0, std::min(room.size(), step));
+    std::ranges::copy(piece, room.begin());
+    scanner.filled(piece.size());
+    rest.remove_prefix(piece.size());
+  }
   scanner.finish();
   collector.finish();
   return ranked(collector);

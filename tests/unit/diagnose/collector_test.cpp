@@ -329,13 +329,5 @@ TEST(Tallies, AreBounded) {
   EXPECT_EQ(tally_of(of_files, "python.no-command").last.at(0).position.line, 2U);
 }
 
-TEST(Collector, WantsLinesWhileAnAnalysisDoes) {
-  Collector collector;
-  read_logs(collector, {{"nothing\n", {}}});
-  EXPECT_EQ(collector.lines_wanted(), 0U);
-  read_logs(collector, {{"loss: nan\n", {}}});
-  EXPECT_EQ(collector.lines_wanted(), 400U);
-}
-
 }  // namespace
 }  // namespace nlaunch::diagnose

@@ -46,6 +46,61 @@ TEST(Diagnose, ReadsAFile) {
   EXPECT_FALSE(diagnosis.run);
 }
 
+std::string told(const Finding& finding) {
+  return fmt::format("{} {}:{} x{} {} [{}]", finding.category, finding.position.file, finding.position.line,
+                     finding.count, finding.text, names_of(finding.culprits));
+}
+
+TEST(Diagnose, TellsTheSameHoweverManyThreadsRead) {
+  const Folder folder;
+  std::string heavy;  // more than is held for a file that is not its turn
+  while (heavy.size() < 10U << 20U) heavy += std::string(kFull);
+  for (int i = 0; i < 40; ++i) {
+    std::string text = nothing(i * 4000);
+    if (i % 3 == 0) text += fmt::format("[rank{}]: {}", i, kFull);
+    if (i % 7 == 0)
+      text += "Traceback (most recent call last):\n" + nothing(300) + "ValueError: of " + std::to_string(i) +
+              "\n";
+    text += nothing(5000);
+    folder.write(fmt::format("rank{:02}.log", i), text);
+  }
+  folder.write("a-heavy.log", heavy);
+  folder.write("z-heavy.log", heavy);
+  fs::create_symlink("nowhere", folder.path() / "gone.log");
+  const std::vector<std::string> paths{(folder.path() / "gone.log").string(), folder.path().string(),
+                                       folder.write("last.txt", kFull)};
+  const auto one = diagnose(paths, {});
+  ASSERT_GT(one.findings.size(), 0U);
+  for (const unsigned threads : {2U, 5U, 64U}) {
+    const auto many = diagnose(paths, {.threads = threads});
+    EXPECT_EQ(many.unread.first_message(), one.unread.first_message());
+    ASSERT_EQ(many.inputs.size(), one.inputs.size());
+    for (std::size_t i = 0; i < one.inputs.size(); ++i) {
+      EXPECT_EQ(many.inputs[i].name, one.inputs[i].name);
+      EXPECT_EQ(many.inputs[i].bytes, one.inputs[i].bytes);
+      EXPECT_EQ(many.inputs[i].lines, one.inputs[i].lines);
+      EXPECT_EQ(many.inputs[i].last, one.inputs[i].last);
+    }
+    ASSERT_EQ(many.findings.size(), one.findings.size());
+    for (std::size_t i = 0; i < one.findings.size(); ++i)
+      EXPECT_EQ(told(many.findings[i]), told(one.findings[i]));
+    ASSERT_EQ(many.notes.size(), one.notes.size());
+    for (std::size_t i = 0; i < one.notes.size(); ++i) EXPECT_EQ(told(many.notes[i]), told(one.notes[i]));
+  }
+}
+
+TEST(Diagnose, StopsAllThreadsWhenReadingIsStopped) {
+  const Folder folder;
+  for (int i = 0; i < 20; ++i)
+    folder.write(fmt::format("{:02}.log", i), nothing(100'000) + std::string(kFull));
+  const auto stopped = diagnose({folder.path().string()}, {.enough = [] { return true; }, .threads = 4});
+  ASSERT_EQ(stopped.inputs.size(), 20U);
+  for (const auto& input : stopped.inputs) {
+    EXPECT_EQ(input.remark, "reading was stopped");
+    EXPECT_LT(input.bytes, 300'000U);
+  }
+}
+
 TEST(Diagnose, KeepsNotesApart) {
   const Folder folder;
   const auto diagnosis = diagnose(

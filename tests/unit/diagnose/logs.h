@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,13 +18,25 @@ struct Log {
   FileStanding standing{};
 };
 
+/// Scans a text as a stream, in pieces of up to `step` bytes.
+inline StreamEnd scan_text(Listener& listener, std::string_view text, std::uint32_t file = 0,
+                           std::size_t step = 4096) {
+  static Scanner scanner;
+  scanner.begin(file, listener);
+  while (!text.empty()) {
+    const auto room = scanner.room();
+    const auto size = std::min({text.size(), room.size(), step});
+    std::ranges::copy(text.substr(0, size), room.begin());
+    scanner.filled(size);
+    text.remove_prefix(size);
+  }
+  return scanner.finish();
+}
+
 inline void read_logs(Collector& collector, const std::vector<Log>& logs) {
-  Scanner scanner(collector);
   for (std::uint32_t i = 0; i < logs.size(); ++i) {
     collector.begin(logs[i].whose, logs[i].standing);
-    scanner.begin(i);
-    scanner.feed(logs[i].text);
-    scanner.finish();
+    scan_text(collector, logs[i].text, i);
   }
   collector.finish();
 }

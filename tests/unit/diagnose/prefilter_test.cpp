@@ -15,8 +15,9 @@ using Hits = std::vector<std::pair<std::size_t, std::size_t>>;
 
 Hits hits_of(const Prefilter& prefilter, std::string_view text) {
   Hits hits;
-  prefilter.scan(text, [&](const Prefilter::Hit& hit) { hits.emplace_back(hit.at, hit.literal); });
-  std::ranges::sort(hits);
+  std::vector<Prefilter::Hit> found;
+  prefilter.search(text, found);
+  for (const auto& hit : found) hits.emplace_back(hit.at, hit.literal);
   return hits;
 }
 
@@ -42,9 +43,15 @@ TEST(Prefilter, FindsTheFirstAndTheLastLetterOfTheAlphabetInEitherCase) {
 
 TEST(Prefilter, TakesLiteralsOfAnyLengthFromTheShortestOn) {
   EXPECT_THROW(Prefilter({"long enough", "shorty"}), std::logic_error);
-  EXPECT_EQ(hits_of(Prefilter({"shortly"}), "shortly"), (Hits{{0, 0}}));
+  for (std::size_t before = 0; before < 20; ++before)
+    EXPECT_EQ(hits_of(Prefilter({"shortly"}), std::string(before, ' ') + "shortly"), (Hits{{before, 0}}));
   const std::string lengthy(300, 'x');
   EXPECT_EQ(hits_of(Prefilter({lengthy + "y"}), "y" + lengthy + "y" + lengthy), (Hits{{1, 0}}));
+}
+
+TEST(Prefilter, SortsByPlaceThenByLiteral) {
+  EXPECT_EQ(hits_of(Prefilter({"abcdefgh", "abcdefg", "bcdefgh", "z abcdefgh"}), "z abcdefgh"),
+            (Hits{{0, 3}, {2, 0}, {2, 1}, {3, 2}}));
 }
 
 TEST(Prefilter, FindsWhatASimpleSearchFinds) {

@@ -6,10 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "unit/diagnose/logs.h"
+
 namespace nlaunch::diagnose {
 namespace {
 
 constexpr std::string_view kFull = "OSError: [Errno 28] No space left on device";
+const std::string kTraceback = "Traceback (most recent call last):";
 
 /// What a scanner tells, as "LINE id".
 class NcclReportedSetting : public Listener {
@@ -19,24 +22,17 @@ class NcclReportedSetting : public Listener {
     lines.emplace_back(match.line);
   }
   void on_line(const Line& line) override {
-    --wanted;
     told.push_back(std::to_string(line.position.line) + "  " + std::string(line.text));
   }
-  [[nodiscard]] std::size_t lines_wanted() const override { return wanted; }
   std::vector<std::string> told;
   std::vector<std::string> lines;
-  std::size_t wanted = 0;
 };
 
 using Told = std::vector<std::string>;
 
-Told told_of(std::string_view text, std::size_t step = 0) {
+Told told_of(std::string_view text, std::size_t step = 4096) {
   NcclReportedSetting heard;
-  Scanner scanner(heard);
-  scanner.begin(0);
-  for (std::size_t at = 0; at < text.size(); at += step == 0 ? text.size() : step)
-    scanner.feed(text.substr(at, step == 0 ? text.size() : step));
-  scanner.finish();
+  scan_text(heard, text, 0, step);
   return heard.told;
 }
 
@@ -50,13 +46,9 @@ TEST(Scanner, TellsLinesByNumberHoweverTheBytesCome) {
 
 TEST(Scanner, TakesWhatAProgressBarRewritesForALineOfItsOwn) {
   NcclReportedSetting heard;
-  Scanner scanner(heard);
-  scanner.begin(0);
-  scanner.feed("\r 1%\r 2%\r" + std::string(kFull) + "\r\nnext\n");
-  scanner.finish();
+  scan_text(heard, "\r 1%\r 2%\r" + std::string(kFull) + "\r\nnext\n");
   EXPECT_EQ(heard.told, Told{"1 disk.full"});
   EXPECT_EQ(heard.lines, Told{std::string(kFull)});
-  EXPECT_EQ(scanner.lines(), 2U);
 }
 
 TEST(Scanner, FindsALiteralAcrossPiecesOfALineThatIsTooLong) {
@@ -70,10 +62,7 @@ TEST(Scanner, FindsALiteralAcrossPiecesOfALineThatIsTooLong) {
 
 TEST(Scanner, LooksAtALongLineNearItsLiteralAlone) {
   NcclReportedSetting heard;
-  Scanner scanner(heard);
-  scanner.begin(0);
-  scanner.feed(std::string(50'000, 'x') + std::string(kFull) + std::string(50'000, 'z') + "\n");
-  scanner.finish();
+  scan_text(heard, std::string(50'000, 'x') + std::string(kFull) + std::string(50'000, 'z') + "\n");
   ASSERT_EQ(heard.lines.size(), 1U);
   EXPECT_LT(heard.lines[0].size(), 9000U);
 }
@@ -88,29 +77,7 @@ TEST(Scanner, TakesAnyBytes) {
             Told{"2 disk.full"});
 }
 
-TEST(Scanner, ShowsTheLinesThatAreWanted) {
-  NcclReportedSetting heard;
-  heard.wanted = 2;
-  Scanner scanner(heard);
-  scanner.begin(0);
-  scanner.feed(std::string(kFull) + "\nsecond\nthird\nfourth\n");
-  scanner.finish();
-  EXPECT_EQ(heard.told, (Told{"1 disk.full", "2  second", "3  third"}));
-}
-
-TEST(Scanner, CountsLinesOfAllStreams) {
-  NcclReportedSetting heard;
-  Scanner scanner(heard);
-  for (std::uint32_t file = 0; file < 2; ++file) {
-    scanner.begin(file);
-    scanner.feed("a\nb\nc");
-    scanner.finish();
-  }
-  EXPECT_EQ(scanner.lines(), 6U);
-  EXPECT_EQ(scanner.bytes(), 10U);
-}
-
-/// Keeps what it is told, and wants the next lines after each match.
+/// Keeps what it is told.
 class Keeper : public Listener {
  public:
   struct Kept {
@@ -124,32 +91,21 @@ class Keeper : public Listener {
     std::optional<double> time;
     Level level = Level::unsaid;
   };
-  explicit Keeper(std::size_t wanted = 0) : wanted_(wanted) {}
   void on_match(const Match& match) override {
     matches.push_back({match.position, match.signature->id, std::string(match.line),
                        std::string(match.before), std::string(match.previous), match.origin.str(),
                        match.offset, match.time, match.level});
-    left_ = wanted_;
   }
   void on_line(const Line& line) override {
-    --left_;
     lines.push_back(std::to_string(line.position.line) + " " + std::string(line.text));
   }
-  [[nodiscard]] std::size_t lines_wanted() const override { return left_; }
   std::vector<Kept> matches;
   std::vector<std::string> lines;
-
- private:
-  std::size_t wanted_;
-  std::size_t left_ = 0;
 };
 
-Keeper kept_of(std::string_view text, std::size_t wanted = 0) {
-  Keeper keeper(wanted);
-  Scanner scanner(keeper);
-  scanner.begin(0);
-  scanner.feed(text);
-  scanner.finish();
+Keeper kept_of(std::string_view text) {
+  Keeper keeper;
+  scan_text(keeper, text);
   return keeper;
 }
 
@@ -217,61 +173,65 @@ TEST(Scanner, LosesNothingWhereItsBufferEnds) {
   }
 }
 
-TEST(Scanner, ShowsWantedLinesWhereItsBufferEnds) {
-  std::string text = std::string(kFull) + "\n";
-  std::vector<std::string> expected;
-  for (int i = 2; i < 5000; ++i) {
-    const std::string line(100, static_cast<char>('a' + i % 26));
-    text += line + "\n";
-    expected.push_back(std::to_string(i) + " " + line);
+TEST(Scanner, ShowsTheLinesAfterATracebackAcrossTheEndsOfItsBuffer) {
+  const std::string filler(700, 'x');
+  for (std::size_t before = 300; before < 400; before += 11) {
+    std::string text;
+    for (std::size_t i = 0; i < before; ++i) text += filler + "\n";
+    text += kTraceback + "\n";
+    std::vector<std::string> expected;
+    for (std::size_t i = before + 2; i < before + 2000; ++i) {
+      const std::string line(1000, static_cast<char>('a' + i % 26));
+      text += line + "\n";
+      if (expected.size() < kLinesAfter) expected.push_back(std::to_string(i) + " " + line);
+    }
+    EXPECT_EQ(kept_of(text).lines, expected) << before;
   }
-  EXPECT_EQ(kept_of(text, 100'000).lines, expected);
-  expected.resize(4000);
-  EXPECT_EQ(kept_of(text, 4000).lines, expected);
 }
 
-TEST(Scanner, ShowsTheLinesBehindEachMatch) {
+TEST(Scanner, ShowsTheLinesAfterTheMatchesThatAnAnalysisReadsOnFrom) {
   const std::string full(kFull);
-  EXPECT_EQ(kept_of(full + "\na\nb\n" + full + "\nc\nd\n", 1).lines, (Told{"2 a", "5 c"}));
-  EXPECT_EQ(kept_of("x\n" + full + "\na\n" + full + "\nc\nd\n", 2).lines, (Told{"3 a", "4 " + full, "5 c"}));
-  EXPECT_EQ(kept_of("x\n" + full, 2).lines, Told{});
-  EXPECT_EQ(kept_of("x\n" + full + "\n", 2).lines, Told{});
-  EXPECT_EQ(kept_of(full + "\n\nend", 5).lines, (Told{"2 ", "3 end"}));
-  EXPECT_EQ(kept_of(full + "\n" + std::string(7000, 'x') + "\nend", 5).lines,
+  EXPECT_EQ(kept_of(full + "\na\n").lines, Told{});
+  EXPECT_EQ(kept_of("x\n" + kTraceback + "\na\n" + full + "\nc").lines, (Told{"3 a", "4 " + full, "5 c"}));
+  EXPECT_EQ(kept_of("loss: nan\na\n").lines, Told{"2 a"});
+  EXPECT_EQ(kept_of("x\n" + kTraceback).lines, Told{});
+  EXPECT_EQ(kept_of("x\n" + kTraceback + "\n").lines, Told{});
+  EXPECT_EQ(kept_of(kTraceback + "\n\nend").lines, (Told{"2 ", "3 end"}));
+  EXPECT_EQ(kept_of(kTraceback + "\n" + std::string(7000, 'x') + "\nend").lines,
             (Told{"2 " + std::string(6144, 'x'), "3 end"}));
 }
 
 TEST(Scanner, BeginsEachStreamAnew) {
-  Keeper keeper(5);
-  Scanner scanner(keeper);
+  Keeper keeper;
   for (std::uint32_t file = 0; file < 2; ++file) {
-    scanner.begin(file);
-    scanner.feed(std::string(kFull) + "\na");
-    scanner.finish();
+    const auto end = scan_text(keeper, kTraceback + "\na", file);
+    EXPECT_EQ(end.lines, 2U);
+    EXPECT_EQ(end.bytes, kTraceback.size() + 2);
+    EXPECT_EQ(end.last, "a");
   }
-  scanner.begin(2);
-  scanner.feed("b\nc\n");
-  scanner.finish();
+  const auto end = scan_text(keeper, "b\nc\n", 2);
+  EXPECT_EQ(end.lines, 2U);
+  EXPECT_EQ(scan_text(keeper, "", 3).lines, 0U);
   ASSERT_EQ(keeper.matches.size(), 2U);
   EXPECT_EQ(keeper.matches[1].position, (LogPosition{1, 1}));
   EXPECT_EQ(keeper.matches[1].offset, 0U);
   EXPECT_EQ(keeper.lines, (Told{"2 a", "2 a"}));
-  EXPECT_EQ(scanner.lines(), 6U);
 }
 
-TEST(Scanner, TellsTheLongestLineThatItSawInPieces) {
+TEST(Scanner, CountsTheLinesOfALineThatIsReadInPieces) {
   Keeper keeper;
-  Scanner scanner(keeper);
-  scanner.begin(0);
-  scanner.feed(std::string((256U << 10U) - 1, 'x') + "\n");
-  scanner.finish();
-  EXPECT_EQ(scanner.longest_line(), 0U);
-  EXPECT_EQ(scanner.lines(), 1U);
-  scanner.begin(1);
-  scanner.feed(std::string(300'000, 'x') + "\n");
-  scanner.finish();
-  EXPECT_EQ(scanner.longest_line(), 256U << 10U);
-  EXPECT_EQ(scanner.lines(), 2U);
+  const auto end = scan_text(keeper, std::string(300'000, 'x') + "\ny\n");
+  EXPECT_EQ(end.lines, 2U);
+  EXPECT_EQ(end.bytes, 300'003U);
+  EXPECT_EQ(end.last, "y");
+}
+
+TEST(Scanner, KeepsTheEndOfTheLastLineThatIsNotBlank) {
+  Keeper keeper;
+  EXPECT_EQ(scan_text(keeper, "first\n  the end \r\n\n").last, "the end");
+  EXPECT_EQ(scan_text(keeper, "the end\n" + std::string(600'000, '\n')).last, "the end");
+  EXPECT_EQ(scan_text(keeper, std::string(5000, 'a')).last, std::string(1024, 'a'));
+  EXPECT_EQ(scan_text(keeper, "\n \n").last, "");
 }
 
 TEST(Scanner, ReadsWhoALineIsAboutFromItsGroups) {

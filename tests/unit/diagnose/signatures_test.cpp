@@ -8,8 +8,8 @@
 
 #include "base/text.h"
 #include "diagnose/literals.h"
-#include "diagnose/prefilter.h"
 #include "diagnose/scanner.h"
+#include "unit/diagnose/logs.h"
 
 namespace nlaunch::diagnose {
 namespace {
@@ -27,7 +27,6 @@ class NcclReportedSetting : public Listener {
  public:
   void on_match(const Match& match) override { ids.insert(match.signature->id); }
   void on_line(const Line& /*line*/) override {}
-  [[nodiscard]] std::size_t lines_wanted() const override { return 0; }
   std::set<std::string> ids;
 };
 
@@ -38,10 +37,7 @@ TEST(Signatures, EachFindsItsExamplesInAStream) {
   for (const auto& [id, line] : all) {
     ASSERT_NE(find_signature(id), nullptr) << id;
     NcclReportedSetting heard;
-    Scanner scanner(heard);
-    scanner.begin(0);
-    scanner.feed("a line before\n" + line + "\na line after\n");
-    scanner.finish();
+    scan_text(heard, "a line before\n" + line + "\na line after\n");
     EXPECT_TRUE(heard.ids.contains(id)) << id << ": " << line;
   }
 }
