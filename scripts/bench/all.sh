@@ -56,6 +56,7 @@ output() {
 diagnose() {
   table diagnose scripts/bench/diagnose.py --nlaunch "$NLAUNCH" --rounds 3 --folder /dev/shm
   row 'diagnose, 1 GB in memory' "grep -F, $(cell diagnose 'grep -F -c -f' 4) MB/s a core" '2000 MB/s a core' "$(cell diagnose 'nlaunch diagnose' 4) MB/s a core"
+  row 'diagnose, several files' '' 'all cores' "$(cell diagnose 'nlaunch diagnose, several files' 5) MB/s on $(nproc) cores"
 }
 
 plan() {

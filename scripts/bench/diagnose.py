@@ -68,6 +68,14 @@ def timed(command):
         return time.monotonic() - began, usage.ru_utime + usage.ru_stime, memory, output.read()
 
 
+def copies(log, count):
+    """Returns so many names of the same file."""
+    names = [log.with_name(f"copy{i}.log") for i in range(count)]
+    for name in names:
+        os.link(log, name)
+    return list(map(str, names))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nlaunch", default=str(ROOT / "build/bin/nlaunch"))
@@ -82,7 +90,10 @@ def main():
         log, patterns = folder / "chatter.log", folder / "literals"
         write(log, int(options.gigabytes * 1e9))
         patterns.write_text("".join(f"{literal}\n" for literal in literals))
+        cores = len(os.sched_getaffinity(0))
+        several = "nlaunch diagnose, several files"
         commands = {"nlaunch diagnose": [options.nlaunch, "diagnose", "--json", str(log)],
+                    several: [options.nlaunch, "diagnose", "--json", *copies(log, 2 * cores)],
                     "grep -F -c -f": ["grep", "-F", "-c", "-f", str(patterns), str(log)],
                     "wc -l": ["wc", "-l", str(log)]}
         runs = {name: [] for name in commands}
@@ -90,11 +101,12 @@ def main():
             for name, command in commands.items():
                 runs[name].append(timed(command))
         megabytes = log.stat().st_size / 1e6
-        print(f"{megabytes:.0f} MB, {len(known)} signatures, {len(literals)} literals, {options.rounds} rounds in turns\n")
-        print("| | time | of the processor | MB a second of it | memory |\n|---|---|---|---|---|")
+        print(f"{megabytes:.0f} MB, {len(known)} signatures, {len(literals)} literals, {options.rounds} rounds in turns; several files: {2 * cores} such files on {cores} cores\n")
+        print("| | time | of the processor | MB a second of it | MB a second | memory |\n|---|---|---|---|---|---|")
         for name, all_runs in runs.items():
             wall, busy = (statistics.median(run[i] for run in all_runs) for i in (0, 1))
-            print(f"| {name} | {wall:.2f} s | {busy:.2f} s | {megabytes / busy:.0f} | {max(run[2] for run in all_runs):.0f} MiB |")
+            read = megabytes * (2 * cores if name == several else 1)
+            print(f"| {name} | {wall:.2f} s | {busy:.2f} s | {read / busy:.0f} | {read / wall:.0f} | {max(run[2] for run in all_runs):.0f} MiB |")
         found = json.loads(runs["nlaunch diagnose"][0][3])["findings"]
         print(f"\nfound: {found[0]['class'] if found else 'nothing'}")
     finally:
