@@ -17,6 +17,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <expected>
+#include <memory>
 
 #include "base/text.h"
 #include "sys/files.h"
@@ -45,8 +46,9 @@ bool restore_files() {
   return !files_before || ::setrlimit(RLIMIT_NOFILE, &*files_before) == 0;
 }
 
-/// What the child does between fork and exec. Other threads may have held any lock at the fork, including the
-/// allocator's: only async-signal-safe calls, and no allocation.
+/// What the child does between clone and exec, in the memory of this process. Other threads may hold any
+/// lock, including the allocator's: only async-signal-safe calls, no allocation, and nothing of the caller's
+/// changes.
 struct Child {
   const SpawnRequest& request;
   const char* program;
@@ -65,7 +67,7 @@ struct Child {
     if (request.new_session) ::setsid();
     if (request.die_with_parent) {
       if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return false;
-      if (::getppid() != parent) ::raise(SIGKILL);  // it died before the line above
+      if (::getppid() != parent) ::kill(::getpid(), SIGKILL);  // it died before the line above
     }
     if (request.tracer != 0) ::prctl(PR_SET_PTRACER, request.tracer, 0, 0, 0);  // EINVAL without Yama
     reset_signals();
@@ -96,31 +98,35 @@ struct Child {
   }
 };
 
-/// Forks and waits until the child has executed its program. The failure is an errno.
+/// Starts the child and waits until it has executed its program. The failure is an errno. Nothing of this
+/// process is copied for the child: it runs in the same memory, while this thread waits (CLONE_VFORK).
 std::expected<pid_t, int> start(const Child& child) {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return std::unexpected(errno);
-  const UniqueFd from_child(ends[0]);
-  UniqueFd to_parent(ends[1]);
-  const pid_t pid = ::fork();
-  if (pid < 0) return std::unexpected(errno);
-  if (pid == 0) {
-    const int pipe = ::fcntl(to_parent.get(), F_DUPFD_CLOEXEC, kAboveStandard);
-    if (pipe >= 0) child.execute();
-    const int reason = errno;
-    [[maybe_unused]] const auto written = ::write(pipe, &reason, sizeof(reason));
+  constexpr std::size_t kStack = 64U << 10U;
+  const std::unique_ptr<char[]> stack(new char[kStack]);
+  struct Attempt {
+    const Child& child;
+    int reason = 0;  ///< why it could not be executed
+  } attempt{child};
+  const auto run = [](void* at) {
+    auto& made = *static_cast<Attempt*>(at);
+    made.child.execute();
+    made.reason = errno;
     constexpr int kNotExecuted = 127;
     ::_exit(kNotExecuted);
-  }
-  to_parent.reset();
-  int reason = 0;
-  ssize_t got = 0;
-  do {
-    got = ::read(from_child.get(), &reason, sizeof(reason));
-  } while (got < 0 && errno == EINTR);
-  if (got == 0) return pid;  // exec closed the pipe
+    return 0;
+  };
+  // A handler of this process must not run in the child, in the same memory.
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  const pid_t pid = ::clone(run, stack.get() + kStack, CLONE_VM | CLONE_VFORK | SIGCHLD, &attempt);
+  const int refused = pid < 0 ? errno : 0;
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (pid < 0) return std::unexpected(refused);
+  if (attempt.reason == 0) return pid;
   ::waitpid(pid, nullptr, 0);
-  return std::unexpected(reason);
+  return std::unexpected(attempt.reason);
 }
 
 /// As declared by execve(), which does not write to them.

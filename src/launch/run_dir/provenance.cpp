@@ -6,10 +6,12 @@
 #include <set>
 
 #include "base/format.h"
+#include "base/sha256.h"
 #include "base/text.h"
 #include "base/version.h"
 #include "launch/run_dir/wheels.h"
 #include "sys/command.h"
+#include "sys/files.h"
 
 namespace nlaunch::launch {
 namespace {
@@ -31,20 +33,32 @@ std::optional<std::string> output_of(std::vector<std::string> argv, const std::s
   return std::move(result->out);
 }
 
-std::optional<std::string> sha256(const std::string& path) {
-  const auto said = output_of({"sha256sum", "--", path}, "/");
-  if (!said) return std::nullopt;
-  const auto start = said->starts_with('\\') ? 1U : 0U;  // a name with special characters is escaped
-  return said->substr(start, said->find(' ') - start);
+std::optional<std::string> sha256_of(const std::string& path) {
+  const auto file = sys::open_regular_file(path);
+  if (!file) return std::nullopt;
+  constexpr std::size_t kBlock = 128U << 10U;
+  std::vector<char> block(kBlock);
+  Sha256 hash;
+  while (const auto got = sys::read_up_to(file->get(), block)) hash.feed({block.data(), got});
+  return hash.finish();
+}
+
+/// Whether Git may find a repository there: to start it for nothing takes longer.
+bool may_have_repository(const fs::path& folder) {
+  if (!sys::env_value(sys::own_environment(), "GIT_DIR").empty()) return true;
+  std::error_code error;
+  for (auto at = fs::absolute(folder, error);; at = at.parent_path()) {
+    if (fs::exists(at / ".git", error)) return true;
+    if (at == at.parent_path()) return false;
+  }
 }
 
 ordered_json git_state(const std::string& folder) {
-  const auto commit = output_of({"git", "rev-parse", "HEAD"}, folder);
-  if (!commit) return nullptr;
-  ordered_json git{{"commit", text::trim(*commit)}};
-  if (const auto branch = output_of({"git", "rev-parse", "--abbrev-ref", "HEAD"}, folder)) {
-    git["branch"] = text::trim(*branch);
-  }
+  if (!may_have_repository(folder)) return nullptr;
+  const auto head = output_of({"git", "rev-parse", "HEAD", "--abbrev-ref", "HEAD"}, folder);
+  if (!head) return nullptr;
+  const auto lines = text::split(text::trim(*head), '\n');
+  ordered_json git{{"commit", lines.front()}, {"branch", lines.back()}};
   const auto diff = output_of({"git", "diff", "HEAD"}, folder);
   git["dirty"] = diff && !diff->empty();
   if (diff) git["diff"] = *diff;
@@ -80,7 +94,7 @@ ordered_json provenance(const plan::Plan& plan, const plan::BoundNode& node) {
   out["nlaunch"] = version();
   auto& files = out["files"] = ordered_json::array();
   for (const auto& path : plan.sources)
-    files.push_back({{"path", path}, {"sha256", sha256(path).value_or("")}});
+    files.push_back({{"path", path}, {"sha256", sha256_of(path).value_or("")}});
   out["git"] = git_state(fs::path(plan.experiment).parent_path().string());
   if (out["git"].contains("diff")) out["git"]["diff"] = masker_for(plan, node).mask(out["git"]["diff"]);
   out["libraries"] = libraries_of(node);
@@ -109,7 +123,7 @@ void add_libraries(ordered_json& lock, const std::string& host, const nlohmann::
 
 void add_library_hashes(ordered_json& lock) {
   for (auto& [name, library] : lock["libraries"].items()) {
-    if (const auto hash = sha256(library["path"])) library["sha256"] = *hash;
+    if (const auto hash = sha256_of(library["path"])) library["sha256"] = *hash;
   }
 }
 
