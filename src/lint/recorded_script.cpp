@@ -144,6 +144,7 @@ LintInput recorded_script(const std::shared_ptr<const SourceFile>& file, const S
   request.allocation = allocation_of(input);
   request.allocation.nodes = job.nodes.value_or(request.allocation.nodes);
   request.allocation.gpus_per_node = job.gpus.value_or(request.allocation.gpus_per_node);
+  request.allocation.other_hosts = true;
   const auto recording = there ? record_where_it_fits(request) : record_all(request);
   if (recording) {
     auto unread = std::move(input.script->unread);

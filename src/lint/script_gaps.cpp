@@ -84,39 +84,108 @@ class Gaps {
     }
   }
 
+  static bool is_script(std::string_view path) {
+    return path.ends_with(".sh") || path.ends_with(".bash") || path.ends_with(".slurm") ||
+           path.ends_with(".sbatch");
+  }
+
+  /// Folders that the script changes to and that are not on this machine, also those that it creates.
+  std::vector<std::string> folders_not_here() const {
+    std::vector<std::string> folders;
+    std::error_code error;
+    for (const auto& command : input_.script->commands) {
+      const auto& words = command.words;
+      if (words.size() < 2 || (words[0] != "cd" && words[0] != "pushd")) continue;
+      auto folder = fs::path(words.back()).lexically_normal().native();
+      if (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
+      if (!folder.starts_with('/')) {
+        const auto absent = std::ranges::find_if(
+            recording_.not_here, [&](const std::string& path) { return path.ends_with("/" + folder); });
+        if (absent == recording_.not_here.end()) continue;
+        folder = *absent;
+      }
+      if (!is_made_up(folder) && !fs::exists(folder, error)) folders.push_back(std::move(folder));
+    }
+    return folders;
+  }
+
+  /// True for a file that the script itself writes before it starts it.
+  bool is_written(const std::string& path) const {
+    return std::ranges::find(recording_.written, path) != recording_.written.end() ||
+           std::ranges::any_of(recording_.commands, [&](const shell::RecordedCommand& command) {
+             return std::ranges::find(command.given, path, &shell::WrittenFile::path) != command.given.end();
+           });
+  }
+
   /// Scripts of the job that are not on this machine: what they set and start is unknown.
   void add_not_here() {
-    const auto say = [&](const std::string& path, const std::string& script, std::uint32_t line,
-                         std::string_view does) {
-      const auto name = fs::path(path).lexically_proximate(sources_.folder()).native();
-      const auto span = sources_.place_of_text(program_name(name), script, line);
+    const auto add = [&](const std::string& name, const SourceSpan& span, std::string_view does,
+                         const std::string& folder) {
       const bool told = std::ranges::any_of(input_.script->unread,
                                             [&](const Unread& one) { return one.span.line == span.line; });
-      if (!told && !is_made_up(path))
-        input_.script->unread.push_back(
-            {.span = span,
-             .severity = Severity::note,
-             .message =
-                 fmt::format("{} is not here: what it {} was not examined", text::printable(name), does),
-             .why = "a path is looked up in the directory where lint is called, then next to the script",
-             .instead = "run lint in the directory where the job is submitted"});
+      if (told) return;
+      Unread one{
+          .span = span,
+          .severity = Severity::note,
+          .message = fmt::format("{} is not here: what it {} was not examined", text::printable(name), does),
+          .why = "a path is looked up in the directory where lint is called, then next to the script",
+          .instead = "run lint in the directory where the job is submitted"};
+      if (!folder.empty()) {
+        one.why =
+            fmt::format("the script changes to {}, which is not on this machine", text::printable(folder));
+        one.instead = "run lint on a machine that has this directory";
+      }
+      input_.script->unread.push_back(std::move(one));
+    };
+    const auto say = [&](const std::string& path, const std::string& script, std::uint32_t line,
+                         std::string_view does) {
+      if (is_made_up(path)) return;
+      const auto name = fs::path(path).lexically_proximate(sources_.folder()).native();
+      add(name, sources_.place_of_text(program_name(name), script, line), does, "");
     };
     for (const auto& one : recording_.unread)
       if (one.is_sourced) say(one.name, one.script, one.line, "sets");
-    const auto is_script = [](std::string_view path) {
-      return path.ends_with(".sh") || path.ends_with(".bash") || path.ends_with(".slurm") ||
-             path.ends_with(".sbatch");
+    const auto folders = folders_not_here();
+    const auto folder_of = [&](const std::string& path) {
+      const auto found = std::ranges::find_if(
+          folders, [&](const std::string& folder) { return path.starts_with(folder + "/"); });
+      return found == folders.end() ? std::string() : *found;
     };
-    for (const auto& path : recording_.not_here)
-      if (is_script(path) && !sources_.folder().empty() && path.starts_with(sources_.folder() + "/"))
+    for (const auto& path : recording_.not_here) {
+      if (!is_script(path)) continue;
+      if (!sources_.folder().empty() && path.starts_with(sources_.folder() + "/"))
         say(path, "", 0, "starts");
+      else if (const auto folder = folder_of(path); !folder.empty())
+        say_of_folder(path, folder, add);
+    }
     std::error_code error;
     for (const auto& command : recording_.commands) {
       const auto& program = command.argv[0];
       const auto path = (fs::path(command.folder) / program).lexically_normal().native();
-      if (is_script(program) && program.find('/') != std::string::npos &&
-          path.starts_with(sources_.folder() + "/") && !fs::exists(path, error))
+      if (!is_script(program) || program.find('/') == std::string::npos || fs::exists(path, error) ||
+          is_written(path))
+        continue;
+      const auto folder = folder_of(path);
+      if (path.starts_with(sources_.folder() + "/"))
         say(path, command.script, command.line, "starts");
+      else if (!folder.empty() && !is_made_up(path))
+        add(fs::path(path).lexically_proximate(folder).native(),
+            sources_.place_of_text(program_name(path), command.script, command.line), "starts", folder);
+    }
+  }
+
+  /// A file below a folder that is not here, where a traced command sources or starts it.
+  template <class Add>
+  void say_of_folder(const std::string& path, const std::string& folder, const Add& add) const {
+    if (is_made_up(path)) return;
+    const auto name = fs::path(path).lexically_proximate(folder).native();
+    for (const auto& command : input_.script->commands) {
+      const bool names = std::ranges::any_of(command.words, [&](const std::string& word) {
+        return path.ends_with(word) && program_name(word) == program_name(path);
+      });
+      if (!names) continue;
+      const bool sources = command.words[0] == "source" || command.words[0] == ".";
+      return add(name, command.span, sources ? "sets" : "starts", folder);
     }
   }
 

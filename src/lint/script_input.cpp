@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -18,6 +19,7 @@
 #include "lint/script_sources.h"
 #include "lint/script_text.h"
 #include "shell/launchers.h"
+#include "sys/files.h"
 
 namespace nlaunch::lint {
 namespace {
@@ -397,6 +399,9 @@ class RecordingReader {
     Setting setting{.name = std::string(text.substr(0, equals)), .one_command = true, .in_words = true};
     setting.value = known(std::string(text.substr(equals + 1)));
     setting.span = sources_.place_of(setting.name, command.script, command.line);
+    // $DOCKER_RUN python a.py: the line that sets DOCKER_RUN has it.
+    if (setting.span.source_line().find(setting.name) == std::string::npos)
+      setting.span = sources_.place_in_main(setting.name, setting.span);
     if (setting.value && setting.value->empty() && is_computed(setting.span)) setting.value = std::nullopt;
     environment.settings.push_back(std::move(setting));
   }
@@ -504,7 +509,24 @@ class RecordingReader {
       program.node = command.task->node;
       program.rank = command.task->rank;
     }
+    if (program.works) add_reading(command);
     programs.push_back(std::move(program));
+  }
+
+  /// The text of `python FILE.py`, if it is here.
+  void add_reading(const RecordedCommand& command) {
+    const auto& argv = command.argv;
+    const auto file =
+        std::ranges::find_if(argv, [](const std::string& word) { return word.ends_with(".py"); });
+    if (!program_name(argv[0]).starts_with("python") || file == argv.end() || shell::has(argv, "-m")) return;
+    const auto path = (std::filesystem::path(command.folder) / *file).lexically_normal();
+    if (!programs_read_.insert(path.native()).second) return;
+    constexpr std::uint64_t kLargest = 1U << 20U;
+    auto text = sys::read_regular_file(path.native(), kLargest);
+    if (!text) return;
+    const auto beside = path.lexically_proximate(sources_.folder());
+    input_.readings.push_back(
+        {beside.native().starts_with("..") ? path.native() : beside.native(), std::move(*text)});
   }
 
   /// The commands that a launcher starts; empty if it replaces itself with the command.
@@ -622,6 +644,7 @@ class RecordingReader {
   const shell::Recording& recording_;
   const shell::Allocation& allocation_;
   std::map<std::size_t, std::vector<shell::Task>> tasks_;  ///< by launcher
+  std::set<std::string> programs_read_;                    ///< Python files
   LintInput input_;
   ScriptSources sources_;
   std::set<std::string, std::less<>> begin_;  ///< the script's initial environment

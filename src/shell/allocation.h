@@ -20,6 +20,7 @@ struct Allocation {
   std::uint32_t cpus_per_task = 0;   ///< 0: not requested
   std::uint32_t gpus_per_node = 0;   ///< in a heterogeneous job, the most of any node
   bool other_machine = false;        ///< with another kind of GPU, which shows what depends on it in a script
+  bool other_hosts = false;          ///< ssh to a host outside the job is followed too, as to its last node
   std::vector<std::uint32_t> array{};         ///< of a job array: the ids of its tasks
   std::optional<std::uint32_t> array_task{};  ///< which of them this is; nullopt: the first
 

@@ -153,12 +153,13 @@ Started of_shifter(const Words& argv, const Allocation& /*allocation*/) {
 }
 
 /// ssh [OPTIONS] HOST COMMAND...: a login shell runs the words as one line.
-Started of_ssh(const Words& argv, const Allocation& /*allocation*/) {
+Started of_ssh(const Words& argv, const Allocation& allocation) {
   static const Options kValued{"-b", "-c", "-D", "-E", "-e", "-F", "-I", "-i", "-J", "-L",
                                "-l", "-m", "-O", "-o", "-p", "-Q", "-R", "-S", "-W", "-w"};
   const auto host = program_at(argv, 1, kValued);
   if (host + 1 >= argv.size()) return {};
-  const auto node = node_of(argv[host].substr(argv[host].rfind('@') + 1));
+  auto node = node_of(argv[host].substr(argv[host].rfind('@') + 1));
+  if (!node && allocation.other_hosts) node = allocation.nodes - 1;
   if (!node) return {};
   return {{"bash", "-c", text::join(rest(argv, host + 1), " ")}, {{0, 0, *node}}, false};
 }

@@ -435,6 +435,7 @@ class Recorder final : public Watcher {
     step.argv.insert(step.argv.end(), script.begin(), script.end());
     step.fate = Fate::launcher;
     step.folder = folder();
+    pids_.push_back(0);
     recording_.commands.push_back(std::move(step));
     recording_.per_node = true;
     note_unrecorded(started_by(recording_.commands.back().argv, request_.allocation)->tasks);
@@ -692,7 +693,8 @@ class Recorder final : public Watcher {
       if (!folder.empty() && command.folder == launcher.folder) command.folder = folder;
     }
     command.task = task_of(start.environment);
-    if (const auto* place = place_of(start.pid)) {
+    const auto top = command.launcher ? pids_[*command.launcher] : 0;
+    if (const auto* place = place_of(start.pid, top)) {
       command.script = layer_.unmapped(place->script);
       command.line = place->line;
     } else if (command.launcher) {
@@ -711,6 +713,7 @@ class Recorder final : public Watcher {
       note_files(start, command);
     }
     processes_.started(start.pid, recording_.commands.size());
+    pids_.push_back(start.pid);
     recording_.commands.push_back(std::move(command));
   }
 
@@ -861,14 +864,15 @@ class Recorder final : public Watcher {
     return place->second;
   }
 
-  /// The position of the process, or of the shell that forked it.
-  [[nodiscard]] const Place* place_of(pid_t pid) const {
+  /// The position of the process, or of the shell that forked it; not above `top`, a launcher: the shell that
+  /// started it in the background has gone on.
+  [[nodiscard]] const Place* place_of(pid_t pid, pid_t top = 0) const {
     constexpr int kDeepest = 50;
     for (int i = 0; i < kDeepest; ++i) {
       const auto* place = trace_.place_of(pid);
       if (place != nullptr && !place->script.empty()) return place;  // of bash -c: the line that starts it
       const auto parent = processes_.parent_of(pid);
-      if (!parent) break;
+      if (!parent || pid == top) break;
       pid = *parent;
     }
     return nullptr;
@@ -937,6 +941,7 @@ class Recorder final : public Watcher {
   std::map<pid_t, Absent> xargs_;        ///< those that have started nothing
   std::map<pid_t, Place> texts_;         ///< for shells that run a text: where they were started
   pid_t script_shell_ = 0;
+  std::vector<pid_t> pids_;                                    ///< of the recorded commands
   std::set<pid_t> programs_;                                   ///< processes that are no longer shells
   std::map<std::string, std::string> scripts_;                 ///< lines → path
   std::vector<std::pair<std::size_t, std::string>> printing_;  ///< a recorded command → the pipe it prints to

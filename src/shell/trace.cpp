@@ -158,7 +158,11 @@ void Trace::take(std::string_view line, const std::string& own) {
   constexpr std::size_t kMost = 200'000;
   if (commands_.size() < kMost) commands_.push_back({*pid, place.script, place.line, 0, place.command});
   const auto known = places_.find(*pid);
-  if (place.script.empty() && known != places_.end() && !known->second.script.empty()) return;
+  if (known == places_.end() && place.script.empty()) texts_.insert(*pid);
+  // A script that became `bash -c TEXT` stays where it was; a text that sourced a file goes on.
+  if (place.script.empty() && known != places_.end() && !known->second.script.empty() &&
+      !texts_.contains(*pid))
+    return;
   if (place.command == "set +x") place.line = 0;  // no trace from here on
   last_ = *pid;
   note_assignment(place);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -73,6 +74,7 @@ class Trace {
   pid_t last_ = 0;              ///< the shell of the last line
   bool last_assigned_ = false;  ///< it set a variable
   std::map<pid_t, Place> places_;
+  std::set<pid_t> texts_;  ///< shells that began with a text: bash -c
   std::vector<Assignment> assignments_;
   std::vector<TracedCommand> commands_;
 };

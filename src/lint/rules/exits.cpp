@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -582,6 +583,137 @@ const Registered<Rule> failure_only_printed_rule{{
     .explain = "`program || echo FAILED` succeeds: neither set -e nor Slurm sees that the program failed.",
     .source = "bash(1), Lists",
     .check = check_failure_only_printed,
+}};
+
+/// Functions of the script that print what they are given, and do nothing else: `log() { echo "$*"; }`.
+std::set<std::string> printing_functions(const SourceLines& lines) {
+  static const RE2 kWhole(
+      R"re(^\s*(?:function\s+)?([A-Za-z_]\w*)\s*\(\)\s*\{\s*(?:echo|printf)\s[^;&|<>]*;?\s*\}\s*$)re");
+  static const RE2 kBegins(R"re(^\s*(?:function\s+)?([A-Za-z_]\w*)\s*\(\)\s*\{\s*$)re");
+  static const RE2 kBody(
+      R"re(^\s*(?:local\s[^;&|]*|(?:echo|printf)\s[^;&|<>]*(?:>&2\s*)?(?:\|\s*tee\s[^;&|<>]*)?)$)re");
+  std::set<std::string> functions;
+  std::string name;
+  const auto begins = lines_of_commands(lines);
+  for (std::size_t i = 0; i < begins.size(); ++i) {
+    const auto line = lines.line(begins[i]);
+    if (RE2::FullMatch(line, kWhole, &name)) functions.insert(name);
+    if (!RE2::FullMatch(line, kBegins, &name)) continue;
+    auto end = i + 1;
+    while (end < begins.size() && RE2::FullMatch(lines.command(begins[end]), kBody)) ++end;
+    if (end < begins.size() && text::trim(lines.line(begins[end])) == "}") functions.insert(name);
+  }
+  return functions;
+}
+
+/// What a line behind `code=$?` does with the code.
+class CodeReader {
+ public:
+  CodeReader(const SourceLines& lines, std::string name)
+      : lines_(lines), name_(std::move(name)), functions_(printing_functions(lines)) {}
+
+  /// True if these lines test the code and print, and the script ends with printing.
+  [[nodiscard]] bool only_prints(std::span<const std::uint32_t> begins) const {
+    bool in_test = false;  // of the code: all branches have to print
+    bool tests = false;
+    bool prints_last = false;
+    for (const auto number : begins) {
+      const auto command = lines_.command(number);
+      const auto text = text::trim(command);
+      const bool names = static_cast<bool>(lines_.find(name_, number, lines_.end_of_command(number)));
+      prints_last = is_print(text) || text == "exit 0";
+      if (prints_last) continue;
+      if (in_test) {
+        prints_last = text == "fi";
+        in_test = !prints_last;
+        if (prints_last || text == "else" || text == "then" || is_test(text, "elif")) continue;
+        return false;
+      }
+      if (names && !is_test(text, "if")) return false;
+      in_test = names;
+      tests = tests || names;
+      if (!names && may_end(text)) return false;
+    }
+    return prints_last && tests;
+  }
+
+ private:
+  [[nodiscard]] bool is_print(std::string_view text) const {
+    static const RE2 kPrint(R"re(^([A-Za-z_]\w*)(?:\s[^;&|<>`]*(?:>&2\s*)?)?$)re");
+    static const RE2 kHarmless(R"re(\$\((?:date|hostname)\b[^()]*\)|\$\(\([^()]*\)\))re");
+    std::string plain(text);
+    RE2::GlobalReplace(&plain, kHarmless, "");
+    std::string program;
+    return plain.find("$(") == std::string::npos && RE2::FullMatch(plain, kPrint, &program) &&
+           (program == "echo" || program == "printf" || functions_.contains(program));
+  }
+  static bool is_test(std::string_view text, std::string_view word) {
+    static const RE2 kTest(R"re(^(if|elif)\s+(?:\[|\[\[|\(\(|test)\s[^`;&|]*(?:;\s*then)?$)re");
+    std::string begin;
+    return RE2::FullMatch(text, kTest, &begin) && begin == word && text.find("$(") == std::string_view::npos;
+  }
+  /// It may end the script, or hand the rest over to something else.
+  static bool may_end(std::string_view text) {
+    static const RE2 kEnds(
+        R"re(\b(?:exit|return|exec|eval|source|kill|scancel|trap|sbatch|scontrol|false)\b|^\.\s)re");
+    return RE2::PartialMatch(text, kEnds);
+  }
+
+  const SourceLines& lines_;
+  std::string name_;
+  std::set<std::string> functions_;
+};
+
+/// True if the command that ran before one of the main shell does the work: the programs of a pipe have
+/// shells of their own.
+bool follows_work(const Script& script, std::size_t at) {
+  while (at > 0) {
+    const auto& command = script.commands[--at];
+    if (command.works && !command.background && command.span.file == script.file && !always_succeeds(command))
+      return true;
+    if (command.shell == script.shell()) return false;
+  }
+  return false;
+}
+
+void check_exit_code_printed(const LintInput& input, Report& report) {
+  if (!input.script || !ran_to_its_end(*input.script) || has_exit_trap(*input.script)) return;
+  const auto& script = *input.script;
+  static const RE2 kKeeps(
+      R"re(^([A-Za-z_]\w*)=["']?\$(?:\?|\{\?\}|\{PIPESTATUS\[\d+\]\})["']?\s*(?:#.*)?$)re");
+  const SourceLines lines(script.file);
+  const auto begins = lines_of_commands(lines);
+  bool errexit = shebang_sets(script, kErrexit);
+  for (std::size_t i = 0; i < script.commands.size(); ++i) {
+    const auto& command = script.commands[i];
+    if (command.shell != script.shell() || command.span.file != script.file) continue;
+    errexit = sets_option(command, kErrexit).value_or(errexit);
+    const auto line = lines.line(command.span.line);
+    std::string name;
+    if (errexit || !RE2::FullMatch(line, kKeeps, &name) || !command.words[0].starts_with(name + "=") ||
+        !follows_work(script, i))
+      continue;
+    const auto behind = std::ranges::upper_bound(begins, command.span.line);
+    if (behind == begins.end() || !CodeReader(lines, name).only_prints({behind, begins.end()})) continue;
+    const bool slurm = input.slurm || !input.batch.empty();
+    return report.warning(
+        command.span,
+        {fmt::format("{} is printed, and then forgotten: the script exits with 0 after a failure", name),
+         slurm ? "Slurm considers the job successful and starts dependent jobs (afterok)"
+               : "whatever starts the script takes the failure for a success",
+         fmt::format("exit \"${}\" at the end", name), ""});
+  }
+}
+
+const Registered<Rule> exit_code_printed_rule{{
+    .order = 379,
+    .name = "exit-code-printed",
+    .title = "an exit code that is kept, printed and then forgotten",
+    .explain =
+        "A script exits with the exit code of its last command: that of the echo which prints the code "
+        "of the program, and not that code.",
+    .source = "bash(1), EXIT STATUS",
+    .check = check_exit_code_printed,
 }};
 
 /// The filter at the end of a pipeline in the background: "tee" for `python a.py | tee log &`; empty if there

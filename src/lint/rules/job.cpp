@@ -129,7 +129,11 @@ void check_one_cpu(const LintInput& input, Report& report) {
               {"GPUs are requested, but no CPUs",
                "if the site sets no default per GPU (DefCpuPerGPU), each task gets one CPU, which its data "
                "loader workers share",
-               "#SBATCH --cpus-per-task=N, or --cpus-per-gpu=N", ""});
+               input.steps.empty()
+                   ? "#SBATCH --cpus-per-task=N, or --cpus-per-gpu=N"
+                   : "#SBATCH --cpus-per-task=N and srun --cpus-per-task=N (since Slurm 22.05 a step does "
+                     "not inherit it), or #SBATCH --cpus-per-gpu=N",
+               ""});
 }
 
 const Registered<Rule> one_cpu_rule{{

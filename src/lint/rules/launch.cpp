@@ -1,7 +1,9 @@
 #include <fmt/format.h>
+#include <re2/re2.h>
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <initializer_list>
 #include <optional>
 #include <set>
@@ -174,6 +176,9 @@ std::optional<ListenedPort> listened_port(const Program& program) {
 void tell_fixed_port(const LintInput& input, const Program& program, const ListenedPort& listened, bool array,
                      Report& report) {
   const auto launcher = launcher_of(program);
+  // torchrun --standalone binds a free port, but only for the processes of one node.
+  const bool one_node = input.nodes.value_or(1) == 1 && !spans_nodes(program);
+  const bool torch = !launcher || launcher->name == "torchrun";
   const auto what = listened.by_default
                         ? fmt::format("{} uses port {}, its default", launcher->name, listened.port)
                         : fmt::format("port {} is fixed", listened.port);
@@ -184,8 +189,9 @@ void tell_fixed_port(const LintInput& input, const Program& program, const Liste
        array ? "the second one on a node fails with \"address already in use\", or meets the first one's "
                "processes"
              : "another job on this node that runs the same script already uses it",
-       listened.serves ? "--port $((20000 + SLURM_JOB_ID % 10000))"
-                       : "MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000)), or torchrun --standalone",
+       listened.serves     ? "--port $((20000 + SLURM_JOB_ID % 10000))"
+       : one_node && torch ? "MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000)), or torchrun --standalone"
+                           : "MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))",
        ""});
 }
 
@@ -453,6 +459,59 @@ const Registered<Rule> world_size_rule{{
     .check = check_world_size,
 }};
 
+/// The Python file that a program runs, if its text is known; nullptr if not.
+const Reading* source_of(const LintInput& input, const Program& program) {
+  const auto file =
+      std::ranges::find_if(program.words, [](const std::string& word) { return word.ends_with(".py"); });
+  if (!shell::program_name(program.words[0]).starts_with("python") || file == program.words.end())
+    return nullptr;
+  const auto name = std::filesystem::path(*file).lexically_normal().native();
+  const auto found = std::ranges::find_if(input.readings, [&](const Reading& reading) {
+    return reading.name == name || reading.name.ends_with("/" + name) || name.ends_with("/" + reading.name);
+  });
+  return found == input.readings.end() ? nullptr : &*found;
+}
+
+/// True if a Python program takes its rank from RANK, and mentions nothing else that could tell it.
+bool wants_rank(const std::string& source) {
+  static const RE2 kReads(R"re((?:environ(?:\.get)?\s*[\[(]|getenv\s*\()\s*["']RANK["'])re");
+  static const RE2 kOther(
+      R"re((?i)slurm|\bpmi|ompi_|mpi4py|submitit|lightning|hydra|deepspeed|accelerat|horovod|\bjax\b|)re"
+      R"re(environ\s*\[\s*["']RANK["']\s*\]\s*=[^=])re");
+  return RE2::PartialMatch(source, kReads) && !RE2::PartialMatch(source, kOther);
+}
+
+void check_rank_not_set(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  each_line(*input.script, [&](const Program& program, const std::vector<const Program*>& tasks) {
+    const auto count = text::whole_number<std::uint32_t>(variable(program, "SLURM_STEP_NUM_TASKS"));
+    if (!program.step || !count || *count < 2 || tasks.size() < 2 || launcher_of(program)) return;
+    const auto* source = source_of(input, program);
+    const bool told =
+        std::ranges::any_of(tasks, [](const Program* task) { return !variable(*task, "RANK").empty(); });
+    if (source == nullptr || told || !wants_rank(source->text)) return;
+    report.warning(program.span,
+                   {fmt::format("{} reads RANK, which nothing sets for the {} of this step",
+                                shell::program_name(source->name), text::count(*count, "task")),
+                    "srun sets SLURM_PROCID and SLURM_LOCALID: a program that does not know them takes each "
+                    "task for the only one, on GPU 0",
+                    "srun bash -c 'RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID WORLD_SIZE=$SLURM_NTASKS "
+                    "python …', or torchrun in one task per node",
+                    ""});
+  });
+}
+
+const Registered<Rule> rank_not_set_rule{{
+    .order = 465,
+    .name = "rank-not-set",
+    .title = "tasks of a step that are not told their rank",
+    .explain =
+        "torchrun sets RANK, LOCAL_RANK and WORLD_SIZE; srun does not. Only reported if the program is "
+        "here, reads RANK and nowhere mentions Slurm or a library that does.",
+    .source = "torch.distributed, Environment variable initialization; srun(1), OUTPUT ENVIRONMENT VARIABLES",
+    .check = check_rank_not_set,
+}};
+
 void check_not_in_background(const LintInput& input, Report& report) {
   if (!input.script) return;
   each_line(*input.script, [&](const Program& program, const std::vector<const Program*>&) {
@@ -486,12 +545,15 @@ void check_rank_ignored(const LintInput& input, Report& report) {
     if (!program.works || !rank || *rank == "0" ||
         value_of(program, {"--rdzv_backend", "--rdzv-backend"}) != "c10d")
       continue;
+    const auto launcher = launcher_of(program);
+    const bool torch = launcher && launcher->name == "torchrun";
     return report.note(program.span,
                        {"--node_rank has no effect with --rdzv_backend=c10d",
                         "the rendezvous numbers the nodes itself, in any order: rank 0 need not be on the "
                         "first node",
-                        "leave it out; or, for a fixed order: --master_addr, --master_port and no "
-                        "--rdzv_backend",
+                        torch ? "leave it out; or, for a fixed order: --master_addr, --master_port and no "
+                                "--rdzv_backend"
+                              : "leave it out",
                         ""});
   }
 }

@@ -86,10 +86,18 @@ void check_near_name(const Setting& setting, Report& report) {
     return;
   for (const auto& known : variables()) {
     if (!known.name.starts_with(kPrefix) || !is_off_by_one(setting.name, known.name)) continue;
-    return report.warning(setting.span,
-                          {fmt::format("{} is not a variable of vLLM, but {} is", setting.name, known.name),
-                           "unknown variables are silently ignored: the setting has no effect",
-                           fmt::format("{} (nlaunch env --doc {})", known.name, known.name), known.source});
+    // VLLM_HOST_IF=hsn0 is not a slip of the pen: the name that vLLM reads wants something else.
+    const bool wants_address = known.name.ends_with("_IP") && !setting.name.ends_with("_IP");
+    return report.warning(
+        setting.span,
+        {fmt::format("{} is not a variable of vLLM, but {} is", setting.name, known.name),
+         "unknown variables are silently ignored: the setting has no effect",
+         wants_address
+             ? fmt::format("{} takes the address of the node it is set on, not the name of an interface: set "
+                           "it in a command that runs on each node (nlaunch env --doc {})",
+                           known.name, known.name)
+             : fmt::format("{} (nlaunch env --doc {})", known.name, known.name),
+         known.source});
   }
 }
 
@@ -388,6 +396,55 @@ const Registered<Rule> never_set_rule{{
         "on, and bash does not warn.",
     .source = "bash(1), export",
     .check = check_never_set,
+}};
+
+/// `args="$@"`, and `args=` again before anything uses it.
+void check_arguments_lost(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  const SourceLines lines(input.script->file);
+  static const RE2 kKeeps(R"re(^([A-Za-z_]\w*)=["']?\$(?:[@*]|\{[@*]\})["']?\s*$)re");
+  static const RE2 kReads(R"re(\$(?:[@*#1-9]|\{[@*#1-9])|\bshift\b|\bgetopts?\b)re");
+  static const RE2 kMayRead(R"re(^\s*(?:source|eval|\.)\s)re");
+  static const RE2 kPrints(R"re(^\s*(?:echo|printf)\s[^;&|<>`(]*$)re");
+  static const RE2 kOpens(R"re(^\s*(?:if|case|while|until|\{|[A-Za-z_]\w*\s*\(\)|function)(?:\s|$))re");
+  static const RE2 kCloses(R"re(^\s*(?:fi|esac|\})(?:\s|;|$))re");
+  std::string name;
+  SourceSpan kept;
+  SourceSpan lost;
+  int blocks = 0;  // in which the line may not run
+  for (const auto number : lines_of_commands(lines)) {
+    const auto command = lines.command(number);
+    if (!kept.file && RE2::FullMatch(lines.line(number), kKeeps, &name)) {
+      kept = lines.whole(number);
+      continue;
+    }
+    if (RE2::PartialMatch(command, kReads)) return;  // the arguments have another use
+    if (!kept.file || lost.file) continue;
+    if (RE2::PartialMatch(command, kOpens)) ++blocks;
+    if (RE2::PartialMatch(command, kCloses)) --blocks;
+    if (RE2::PartialMatch(command, kMayRead)) return;
+    const bool names = static_cast<bool>(lines.find(name, number, lines.end_of_command(number)));
+    if (!names || RE2::FullMatch(command, kPrints)) continue;
+    const bool uses =
+        command.find("$" + name) != std::string::npos || command.find("${" + name) != std::string::npos;
+    if (uses || blocks > 0 || !text::trim(command).starts_with(name + "=")) return;
+    lost = lines.whole(number);
+  }
+  if (!lost.file) return;
+  report.warning(kept,
+                 {fmt::format("{} has the script's arguments, but line {} overwrites it", name, lost.line),
+                  "nothing uses them in between: what is passed to the script has no effect",
+                  fmt::format("{}=\"… ${}\" on line {}, or leave this line out", name, name, lost.line), ""});
+}
+
+const Registered<Rule> arguments_lost_rule{{
+    .order = 56,
+    .name = "arguments-lost",
+    .title = "arguments of the script that are overwritten",
+    .explain = "The script puts its arguments into a variable, and sets the variable again before anything "
+               "reads it.",
+    .source = "bash(1), Special Parameters",
+    .check = check_arguments_lost,
 }};
 
 void check_set_to_itself(const LintInput& input, Report& report) {

@@ -277,17 +277,20 @@ void check_alt_read(const LintInput& input, Report& report) {
   // A file that starts nothing itself cannot tell.
   if (in_batch || in_steps || (!input.slurm && input.script)) return;
   if (!input.slurm && !input.plan) return;
-  each_value(
-      input, report, "FI_CXI_RDZV_PROTO",
-      [&](const Environment& environment, const Setting& setting, const std::string& value) {
-        if (value != "alt_read" || environment.find(setting.name) != &setting) return;
-        report.error(
-            setting.span,
-            {"FI_CXI_RDZV_PROTO=alt_read without srun --network=disable_rdzv_get",
-             "the protocol requires that the NIC does not offload the rendezvous get; without the option, "
-             "transfers fail or hang",
-             "srun --network=disable_rdzv_get (Slurm 23.11 or newer)", ""});
-      });
+  each_value(input, report, "FI_CXI_RDZV_PROTO",
+             [&](const Environment& environment, const Setting& setting, const std::string& value) {
+               if (value != "alt_read" || environment.find(setting.name) != &setting) return;
+               const bool by_variable = environment.may("SLURM_NETWORK", [](const std::string& network) {
+                 return network.find("disable_rdzv_get") != std::string::npos;
+               });
+               if (by_variable) return;
+               report.warning(
+                   setting.span,
+                   {"FI_CXI_RDZV_PROTO=alt_read has no effect without srun --network=disable_rdzv_get",
+                    "the protocol requires that the NIC does not offload the rendezvous get; where it does, "
+                    "libfabric silently uses its default protocol",
+                    "srun --network=disable_rdzv_get (Slurm 23.11 or newer)", ""});
+             });
 }
 
 const Registered<Rule> alt_read_rule{{
@@ -295,7 +298,8 @@ const Registered<Rule> alt_read_rule{{
     .name = "alt-read",
     .title = "FI_CXI_RDZV_PROTO=alt_read without the step's option",
     .explain = "alt_read requires the rendezvous get offload to be off: srun --network=disable_rdzv_get, "
-               "since Slurm 23.11. Some sites set it for all jobs.",
+               "since Slurm 23.11. Otherwise libfabric keeps its default protocol, and prints nothing. Some "
+               "sites turn the offload off for all jobs.",
     .source = "HPE shs-ccl-docs nccl_tuning_guide.md; fi_cxi(7)",
     .check = check_alt_read,
 }};
@@ -426,8 +430,34 @@ std::optional<std::uint32_t> largest_device(const std::set<std::string>& devices
   return largest;
 }
 
+/// True if an option decides how many GPUs the job gets: it asks for GPUs, or for whole nodes.
+bool decides_gpus(const StepOption& option) {
+  constexpr std::array<std::string_view, 6> kNames{"--gpus", "--gres",           "--exclusive",
+                                                   "--tres", "--ntasks-per-gpu", "--cpus-per-gpu"};
+  return std::ranges::any_of(
+      kNames, [&](std::string_view name) { return std::string_view(option.text).starts_with(name); });
+}
+
+/// Nothing says how many GPUs the job has: whatever it gets is numbered from 0.
+void check_devices_of_unknown(const LintInput& input, const Setting& last, const std::set<std::string>& seen,
+                              Report& report) {
+  const bool decided = std::ranges::any_of(input.batch, decides_gpus) ||
+                       std::ranges::any_of(input.steps, [](const Step& step) {
+                         return step.open_ended || std::ranges::any_of(step.options, decides_gpus);
+                       });
+  const auto most = largest_device(seen);
+  if (input.batch.empty() || !input.components.empty() || decided || !most || seen.contains("0")) return;
+  report.note(last.span,
+              {fmt::format("{}={} leaves out GPU 0, but the job does not request a number of GPUs", last.name,
+                           *last.value),
+               fmt::format("a job with one GPU has no GPU {}; where Slurm does not confine jobs to their "
+                           "GPUs, it can be another job's",
+                           *most),
+               "#SBATCH --gpus-per-node=N, and leave the list out: Slurm sets it to the job's GPUs", ""});
+}
+
 void check_visible_devices(const LintInput& input, Report& report) {
-  if (!input.script || !input.gpus) return;
+  if (!input.script) return;
   for (const auto* name : {"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"}) {
     std::set<std::string> seen;  // by any program
     const Setting* last = nullptr;
@@ -441,6 +471,10 @@ void check_visible_devices(const LintInput& input, Report& report) {
       last = environment.find(name);
     }
     if (!all_known || last == nullptr) continue;
+    if (!input.gpus) {
+      check_devices_of_unknown(input, *last, seen, report);
+      continue;
+    }
     if (const auto most = largest_device(seen);
         most && *most >= *input.gpus && !has_option(input.batch, {"--exclusive"})) {
       report.error(last->span, {fmt::format("{}={} names GPU {}, but the job requests {}, numbered from 0",
@@ -532,24 +566,27 @@ void check_debug_left_on(const LintInput& input, Report& report) {
   struct Log {
     std::string_view name;
     std::vector<std::string_view> levels;  ///< in lowercase
+    std::string_view source;
     std::string_view why = "each process logs every call, which makes errors hard to find";
   };
-  const std::array<Log, 7> logs{{{"TORCH_DISTRIBUTED_DEBUG",
-                                  {"info"},
-                                  "each rank logs its process groups and its DDP models when they are made"},
-                                 {"FI_LOG_LEVEL", {"info", "debug", "trace"}},
-                                 {"UCX_LOG_LEVEL", {"info", "debug", "trace", "data", "poll"}},
-                                 {"NVSHMEM_DEBUG", {"info", "trace"}},
-                                 {"RAY_BACKEND_LOG_LEVEL", {"debug", "trace"}},
-                                 {"VLLM_LOGGING_LEVEL", {"debug"}},
-                                 {"LOGLEVEL", {"debug"}}}};
+  const std::array<Log, 7> logs{
+      {{"TORCH_DISTRIBUTED_DEBUG",
+        {"info"},
+        "PyTorch torch/csrc/distributed/c10d/debug.cpp",
+        "each rank logs its process groups and its DDP models when they are made"},
+       {"FI_LOG_LEVEL", {"info", "debug", "trace"}, "libfabric src/log.c"},
+       {"UCX_LOG_LEVEL", {"info", "debug", "trace", "data", "poll"}, "UCX src/ucs/config/global_opts.c"},
+       {"NVSHMEM_DEBUG", {"info", "trace"}, "docs.nvidia.com/nvshmem, Environment Variables"},
+       {"RAY_BACKEND_LOG_LEVEL", {"debug", "trace"}, "Ray src/ray/util/logging.cc"},
+       {"VLLM_LOGGING_LEVEL", {"debug"}, "vLLM vllm/envs.py"},
+       {"LOGLEVEL", {"debug"}, "PyTorch torch/distributed/elastic/utils/logging.py"}}};
   for (const auto& log : logs) {
     each_value(
         input, report, log.name, [&](const Environment&, const Setting& setting, const std::string& value) {
           if (!setting.exported || std::ranges::find(log.levels, text::lower(value)) == log.levels.end())
             return;
           report.note(setting.span, {fmt::format("{}={} is for debugging", log.name, value),
-                                     std::string(log.why), "leave it out", ""});
+                                     std::string(log.why), "leave it out", std::string(log.source)});
         });
   }
 }

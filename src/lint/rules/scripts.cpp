@@ -101,7 +101,7 @@ bool brings_conda(const ScriptCommand& command) {
   const bool sources = name == "source" || name == ".";
   const bool reads = line.find("conda") != std::string::npos || line.find("bashrc") != std::string::npos ||
                      line.find("profile") != std::string::npos || line.ends_with(".sh") ||
-                     line.ends_with("activate");
+                     line.ends_with("activate") || line.find("/.") != std::string::npos;  // ~/.my_settings
   return (sources && reads) || name == "module" || name == "ml" || name == "eval" || name == "conda()" ||
          line.find("shell.bash") != std::string::npos || line.find("shell hook") != std::string::npos;
 }

@@ -606,5 +606,59 @@ const Registered<Rule> kills_others_rule{{
     .check = check_kills_others,
 }};
 
+/// True if `ssh HOST COMMAND` returns while the command still runs.
+bool detaches(const ScriptCommand& command) {
+  const auto& words = command.words;
+  if (program_name(words[0]) != "ssh") return false;
+  const auto text = text::trim(words.back());
+  const bool goes_on =
+      text.find("nohup ") != std::string_view::npos || text.find("setsid ") != std::string_view::npos ||
+      text.find("screen -d") != std::string_view::npos || text.find("tmux new") != std::string_view::npos;
+  return goes_on && (text.ends_with('&') || std::ranges::find(words, "-f") != words.end());
+}
+
+void check_left_on_hosts(const LintInput& input, Report& report) {
+  // In a job, Slurm may adopt what ssh starts on its nodes, and end it too.
+  if (!input.script || input.slurm || !input.batch.empty()) return;
+  const auto& script = *input.script;
+  static const RE2 kEnds(
+      R"re(\b(?:p?kill|killall|trap|ray stop|kill-session|(?:docker|podman) (?:stop|kill|rm))\b)re");
+  if (RE2::PartialMatch(script.file->text, kEnds)) return;
+  const auto works_at = [&](const SourceSpan& span) {
+    return std::ranges::any_of(script.programs, [&](const Program& program) {
+      return program.works && program.span.line == span.line && program.span.file == span.file;
+    });
+  };
+  const auto started = std::ranges::find_if(script.commands, [&](const ScriptCommand& command) {
+    return command.span.file == script.file && detaches(command) && works_at(command.span);
+  });
+  if (started == script.commands.end()) return;
+  const SourceLines lines(script.file);
+  for (const auto& program : script.programs) {
+    const bool stays = program.works && !program.background && program.span.file == script.file &&
+                       program.span.line > started->span.line;
+    if (!stays || lines.command(program.span.line).find("ssh ") != std::string::npos) continue;
+    const auto& words = program.words;
+    const bool file = shell::is_shell(words[0]) && words.size() > 1 && !words[1].starts_with('-');
+    const auto name = program_name(words[file ? 1 : 0]);
+    return report.note(
+        started->span,
+        {fmt::format("nothing stops this program on the other host if {} fails or is interrupted", name),
+         "it goes on without its ssh: it waits for its rendezvous, and holds its GPUs and its port against "
+         "the next start",
+         "trap 'ssh HOST pkill -f NAME' EXIT", ""});
+  }
+}
+
+const Registered<Rule> left_on_hosts_rule{{
+    .order = 459,
+    .name = "left-on-hosts",
+    .title = "programs on other hosts that outlive the script",
+    .explain = "nohup and setsid keep a program running after its ssh has ended. Outside a job nothing else "
+               "ends it.",
+    .source = "nohup(1); ssh(1), -f",
+    .check = check_left_on_hosts,
+}};
+
 }  // namespace
 }  // namespace nlaunch::lint

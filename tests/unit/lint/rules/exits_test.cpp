@@ -314,5 +314,38 @@ TEST(FailureOnlyPrinted, ByAnEcho) {
     EXPECT_EQ(said(fine), Texts{}) << fine;
 }
 
+TEST(ExitCodePrinted, AndThenForgotten) {
+  const auto said = [](const std::string& text) { return found("exit-code-printed", script(text)); };
+  const std::string log = "log() {\n  local now=$(date)\n  echo \"[$now] $1\" | tee -a x.log\n}\n";
+  const std::string test =
+      "if [ $CODE -eq 0 ]; then\n  log \"fine ($((END - 1)) s)\"\nelse\n  log \"failed: $CODE\"\nfi\n";
+  EXPECT_EQ(whole("exit-code-printed",
+                  script(log + "python a.py 2>&1 | tee x.log\nCODE=${PIPESTATUS[0]}\nEND=$(date +%s)\n" +
+                         test + "echo \"\"\nlog done\n")),
+            (Texts{"CODE is printed, and then forgotten: the script exits with 0 after a failure",
+                   "whatever starts the script takes the failure for a success", "exit \"$CODE\" at the end",
+                   "bash(1), EXIT STATUS"}));
+  EXPECT_EQ(
+      whole("exit-code-printed",
+            script("#!/bin/bash\n#SBATCH -N 1\npython a.py\nCODE=$?\nif [[ $CODE -ne 0 ]]; then\n  echo "
+                   "failed\nfi\n"))
+          .at(1),
+      "Slurm considers the job successful and starts dependent jobs (afterok)");
+  EXPECT_EQ(said("python a.py\nCODE=$?\nif test $CODE = 0; then\n  echo fine >&2\nfi\nexit 0\n").size(), 1U);
+  const std::string begin = "python a.py\nCODE=$?\n";
+  for (const std::string& fine :
+       {begin + "if [ $CODE -ne 0 ]; then\n  echo failed\nfi\nexit $CODE\n",
+        begin + "if [ $CODE -ne 0 ]; then\n  echo failed\n  exit 1\nfi\necho done\n",
+        begin + "if [ $CODE -ne 0 ]; then\n  mail -s failed me\nfi\necho done\n",
+        begin + "if [ $CODE -ne 0 ]; then\n  echo failed > state\nfi\necho done\n",
+        begin + "if [ $CODE -ne 0 ]; then\n  echo failed\nfi\npython b.py\n", begin + "[ $CODE -eq 0 ]\n",
+        begin + "echo $CODE\n", begin + "if [ $CODE -ne 0 ]; then false; fi\n",
+        "trap 'exit $CODE' EXIT\n" + begin + "if [ $CODE -ne 0 ]; then\n  echo failed\nfi\n",
+        "set -e\n" + begin + "if [ $CODE -ne 0 ]; then\n  echo failed\nfi\n",
+        std::string("run() {\n  python a.py\n  CODE=$?\n  return $CODE\n}\nrun\n"),
+        std::string("ls\nCODE=$?\nif [ $CODE -ne 0 ]; then\n  echo failed\nfi\n")})
+    EXPECT_EQ(said(fine), Texts{}) << fine;
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

@@ -49,6 +49,11 @@ TEST(OneCpu, GpusAlone) {
        {"--gres=gpu:2 -c 8", "--gres=gpu:2 --cpus-per-gpu=8", "--gres=gpu:2 --exclusive", "-N 1"})
     EXPECT_EQ(of("one-cpu", job(right)), Texts{}) << right;
   EXPECT_EQ(of("one-cpu", job("--gres=gpu:2", "srun -c 8 python a.py\n")), Texts{});
+  EXPECT_EQ(whole("one-cpu", script(job("--gres=gpu:2", "python a.py\n"))).at(2),
+            "#SBATCH --cpus-per-task=N, or --cpus-per-gpu=N");
+  EXPECT_EQ(whole("one-cpu", script(job("--gres=gpu:2", "srun python a.py\n"))).at(2),
+            "#SBATCH --cpus-per-task=N and srun --cpus-per-task=N (since Slurm 22.05 a step does not inherit "
+            "it), or #SBATCH --cpus-per-gpu=N");
 }
 
 TEST(TasksWithoutStep, NothingStartsThem) {

@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "unit/lint/support.h"
 
 namespace nlaunch::lint {
@@ -182,6 +185,21 @@ TEST(FixedWait, ATimeInPlaceOfACheck) {
   EXPECT_EQ(waits("sleep 60\npython a.py\n"), Texts{});
 }
 
+TEST(FixedPort, StandaloneIsForOneNode) {
+  const auto instead = [](const std::string& text) { return whole("fixed-port", script(text)).at(2); };
+  const std::string both = "MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000)), or torchrun --standalone";
+  const std::string one = "MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))";
+  EXPECT_EQ(instead(one_node("torchrun --nproc_per_node=2 a.py\n", 2)), both);
+  EXPECT_EQ(instead(one_node("export MASTER_PORT=29500\npython a.py\n", 1)), both);
+  EXPECT_EQ(instead(one_node("accelerate launch --num_processes=2 --main_process_port 29500 a.py\n", 2)),
+            one);
+  EXPECT_EQ(instead("#!/bin/bash\n#SBATCH --nodes=2\n#SBATCH --gpus-per-node=2\n"
+                    "srun torchrun --nnodes=2 --master_addr=a --master_port=29500 a.py\n"),
+            one);
+  EXPECT_EQ(instead(one_node("ray start --head --port=6379\npython a.py\n", 1)),
+            "--port $((20000 + SLURM_JOB_ID % 10000))");
+}
+
 TEST(FixedPort, OfTasksOfAnArray) {
   const std::string text = "#SBATCH --array=0-7\ntorchrun --nproc_per_node=4 --master_port=12345 a.py\n";
   EXPECT_EQ(found("fixed-port", script(one_node(text))),
@@ -281,11 +299,48 @@ TEST(RankIgnored, WithC10d) {
              "the rendezvous numbers the nodes itself, in any order: rank 0 need not be on the first node",
              "leave it out; or, for a fixed order: --master_addr, --master_port and no --rdzv_backend",
              "torch/distributed/run.py, config_from_args"}));
+  // ft_launcher has no other rendezvous.
+  EXPECT_EQ(whole("rank-ignored", script(two_nodes("srun bash -c 'ft_launcher --nnodes=2 --rdzv_backend=c10d "
+                                                   "--node_rank=$SLURM_NODEID a.py'\n")))
+                .at(2),
+            "leave it out");
   for (const std::string fine :
        {"srun bash -c 'torchrun --nnodes=2 --node_rank=$SLURM_NODEID --master_addr=a a.py'\n",
         "srun torchrun --nnodes=2 --rdzv_backend=c10d --rdzv_endpoint=a:29500 a.py\n",
         "srun torchrun --nnodes=2 --node_rank=0 --rdzv_backend=c10d a.py\n"})
     EXPECT_EQ(found("rank-ignored", script(two_nodes(fine))), Texts{}) << fine;
+}
+
+TEST(RankNotSet, ForTheTasksOfAStep) {
+  const auto folder = std::filesystem::path(testing::TempDir()) / "rank_not_set";
+  std::filesystem::create_directories(folder);
+  const auto file = (folder / "train.py").native();
+  const auto reads = [&](const std::string& source, const std::string& step) {
+    std::ofstream(file) << source;
+    return whole("rank-not-set", script(two_nodes(step + "\n")));
+  };
+  const std::string step = "srun --ntasks-per-node=4 python -u " + file + " --x";
+  EXPECT_EQ(
+      reads("import os\nrank = int(os.environ.get('RANK', 0))\n", step),
+      (Texts{"train.py reads RANK, which nothing sets for the 8 tasks of this step",
+             "srun sets SLURM_PROCID and SLURM_LOCALID: a program that does not know them takes each task "
+             "for the only one, on GPU 0",
+             "srun bash -c 'RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID WORLD_SIZE=$SLURM_NTASKS python "
+             "…', or torchrun in one task per node",
+             "torch.distributed, Environment variable initialization; srun(1), OUTPUT ENVIRONMENT "
+             "VARIABLES"}));
+  const std::string plain = "rank = os.environ[\"RANK\"]\n";
+  EXPECT_EQ(reads(plain, step).size(), 4U);
+  for (const std::string& fine :
+       {"srun --ntasks-per-node=4 bash -c 'RANK=$SLURM_PROCID python " + file + "'", "python " + file,
+        "srun -N1 -n1 python " + file, "srun --ntasks-per-node=1 torchrun --nnodes=2 " + file})
+    EXPECT_EQ(reads(plain, fine), Texts{}) << fine;
+  for (const std::string source :
+       {"os.environ['RANK'] = os.environ['SLURM_PROCID']\n", "import lightning\nos.getenv('RANK')\n",
+        "os.environ['RANK'] = '0'\nr = os.environ['RANK']\n", "print('RANK')\n"})
+    EXPECT_EQ(reads(source, step), Texts{}) << source;
+  std::filesystem::remove_all(folder);
+  EXPECT_EQ(found("rank-not-set", script(two_nodes(step + "\n"))), Texts{});
 }
 
 }  // namespace

@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "unit/lint/support.h"
 
 namespace nlaunch::lint {
@@ -270,7 +273,11 @@ TEST(UnknownVariable, OfVllmIfItIsAlmostAnother) {
   EXPECT_EQ(whole("unknown-variable", scene({set("VLLM_HOST_IF", "hsn0")})),
             (Texts{"VLLM_HOST_IF is not a variable of vLLM, but VLLM_HOST_IP is",
                    "unknown variables are silently ignored: the setting has no effect",
-                   "VLLM_HOST_IP (nlaunch env --doc VLLM_HOST_IP)", "vllm/envs.py@0.33.0"}));
+                   "VLLM_HOST_IP takes the address of the node it is set on, not the name of an interface: "
+                   "set it in a command that runs on each node (nlaunch env --doc VLLM_HOST_IP)",
+                   "vllm/envs.py@0.33.0"}));
+  EXPECT_EQ(whole("unknown-variable", scene({set("VLLM_LOGGING_LEVE", "DEBUG")})).at(2),
+            "VLLM_LOGGING_LEVEL (nlaunch env --doc VLLM_LOGGING_LEVEL)");
   EXPECT_EQ(found("unknown-variable",
                   script("export VLLM_HOST_IF=a\nsrun bash -c \"echo \\$VLLM_HOST_IF; python a.py\"\n"))
                 .size(),
@@ -286,6 +293,37 @@ TEST(UnknownVariable, WhatAContainerDoesNotTake) {
       Texts{"error job.sh:1:8 APPTAINERENV_HOME has no effect"});
   EXPECT_EQ(found("unknown-variable", scene({set("SP_NCCL_SO_PATH", "/lib")})),
             Texts{"error a.env:1:1 SP_NCCL_SO_PATH has no effect"});
+}
+
+TEST(ArgumentsLost, WhereTheyAreOverwritten) {
+  EXPECT_EQ(
+      whole("arguments-lost",
+            script("args=\"${@}\"\necho $args\nfor a in b c; do\n  args=\"--x=$a\"\n  python a.py $args\n"
+                   "done\n")),
+      (Texts{"args has the script's arguments, but line 4 overwrites it",
+             "nothing uses them in between: what is passed to the script has no effect",
+             "args=\"… $args\" on line 4, or leave this line out", "bash(1), Special Parameters"}));
+  EXPECT_EQ(found("arguments-lost", script("A=$*\nA=--x\npython a.py $A\n")),
+            Texts{"warning job.sh:1:1 A has the script's arguments, but line 2 overwrites it"});
+  for (const std::string fine :
+       {"A=$@\npython a.py $A\nA=--x\npython b.py $A\n", "A=$@\nA=\"--x $A\"\npython a.py $A\n",
+        "A=$@\nA+=' --x'\npython a.py $A\n", "A=$@\nA=--x\npython a.py $A $1\n",
+        "A=$@\nif [ -z \"$A\" ]; then\n  A=--x\nfi\npython a.py $A\n",
+        "A=$@\nif [ -f x ]; then\n  A=--x\nfi\npython a.py $A\n",
+        "A=$@\nsource b.sh\nA=--x\npython a.py $A\n", "A=$@\nrun() {\n  A=--x\n}\npython a.py $A\n",
+        "A=$@\n[ -f x ] && A=--x\npython a.py $A\n", "A=--x\npython a.py $A \"$@\"\n"})
+    EXPECT_EQ(found("arguments-lost", script(fine)), Texts{}) << fine;
+}
+
+TEST(UnknownVariable, ReadByAPythonProgramOfTheScript) {
+  const auto file = std::filesystem::path(testing::TempDir()) / "reads_a_variable.py";
+  std::ofstream(file) << "import os\nwait = os.environ['NCCL_OWN_WAIT']\n";
+  const auto text = "export NCCL_OWN_WAIT=1\npython " + file.native() + "\n";
+  const auto told = found("unknown-variable", script(text));
+  std::filesystem::remove(file);
+  EXPECT_EQ(told, Texts{"note job.sh:1:8 NCCL_OWN_WAIT is read only by " + file.native()});
+  EXPECT_EQ(found("unknown-variable", script(text)),
+            Texts{"error job.sh:1:8 NCCL_OWN_WAIT is not read by any release of NCCL"});
 }
 
 }  // namespace

@@ -167,7 +167,7 @@ StepOption option(std::string text) {
 }
 
 constexpr const char* kAltRead =
-    "error a.env:1:1 FI_CXI_RDZV_PROTO=alt_read without srun --network=disable_rdzv_get";
+    "warning a.env:1:1 FI_CXI_RDZV_PROTO=alt_read has no effect without srun --network=disable_rdzv_get";
 
 TEST(AltRead, TheJobOrEachStepHasToAskForIt) {
   auto input = alt_read();
@@ -194,6 +194,19 @@ TEST(AltRead, WhatStartsNothingCannotSay) {
   EXPECT_EQ(found("alt-read", input), Texts{kAltRead});
   EXPECT_EQ(found("alt-read", script("export FI_CXI_RDZV_PROTO=alt_read\npython a.py\n")), Texts{});
   EXPECT_EQ(found("alt-read", script("export FI_CXI_RDZV_PROTO=alt_read\nsrun python a.py\n")).size(), 1U);
+}
+
+TEST(AltRead, WhatItComesTo) {
+  auto input = alt_read();
+  EXPECT_EQ(whole("alt-read", input),
+            (Texts{"FI_CXI_RDZV_PROTO=alt_read has no effect without srun --network=disable_rdzv_get",
+                   "the protocol requires that the NIC does not offload the rendezvous get; where it does, "
+                   "libfabric silently uses its default protocol",
+                   "srun --network=disable_rdzv_get (Slurm 23.11 or newer)",
+                   "HPE shs-ccl-docs nccl_tuning_guide.md; fi_cxi(7)"}));
+  input.environments = {environment(
+      "", {set("FI_CXI_RDZV_PROTO", "alt_read"), set("SLURM_NETWORK", "single_node_vni,disable_rdzv_get")})};
+  EXPECT_EQ(found("alt-read", input), Texts{});
 }
 
 TEST(AltRead, OnlyTheValueThatHolds) {
@@ -379,7 +392,43 @@ TEST(DebugLeftOn, OfTorchDistributed) {
   EXPECT_EQ(whole("debug-left-on", scene({set("TORCH_DISTRIBUTED_DEBUG", "INFO")})),
             (Texts{"TORCH_DISTRIBUTED_DEBUG=INFO is for debugging",
                    "each rank logs its process groups and its DDP models when they are made", "leave it out",
-                   "NCCL src/debug.cc, src/include/debug.h"}));
+                   "PyTorch torch/csrc/distributed/c10d/debug.cpp"}));
+  for (const auto& [name, source] :
+       {std::pair("UCX_LOG_LEVEL", "UCX src/ucs/config/global_opts.c"),
+        std::pair("LOGLEVEL", "PyTorch torch/distributed/elastic/utils/logging.py")})
+    EXPECT_EQ(whole("debug-left-on", scene({set(name, "debug")})).at(3), source);
+}
+
+TEST(VisibleDevices, WithoutTheFirstOneAndWithoutANumberOfGpus) {
+  const auto text = [](const std::string& directives, const std::string& value) {
+    return "#!/bin/bash\n#SBATCH " + directives + "\nexport CUDA_VISIBLE_DEVICES=" + value +
+           "\npython a.py\n";
+  };
+  EXPECT_EQ(whole("visible-devices", script(text("-N 1", "1"))),
+            (Texts{"CUDA_VISIBLE_DEVICES=1 leaves out GPU 0, but the job does not request a number of GPUs",
+                   "a job with one GPU has no GPU 1; where Slurm does not confine jobs to their GPUs, it can "
+                   "be another job's",
+                   "#SBATCH --gpus-per-node=N, and leave the list out: Slurm sets it to the job's GPUs",
+                   "CUDA C++ programming guide, CUDA_VISIBLE_DEVICES; HIP docs, environment variables"}));
+  EXPECT_EQ(
+      found("visible-devices", script("#!/bin/bash\n#SBATCH -N 1\nexport "
+                                      "APPTAINERENV_CUDA_VISIBLE_DEVICES=2,3\napptainer exec --nv a.sif "
+                                      "python a.py\n")),
+      Texts{"note job.sh:3:8 CUDA_VISIBLE_DEVICES=2,3 leaves out GPU 0, but the job does not request a "
+            "number of GPUs"});
+  for (const auto& fine :
+       {text("-N 1", "0,1"), text("-N 1 --exclusive", "1"), text("--gres=gpu", "0"), text("-N 1", "$X"),
+        std::string(
+            "#!/bin/bash\n#SBATCH -N 1\nCUDA_VISIBLE_DEVICES=1 a &\nCUDA_VISIBLE_DEVICES=0 b\nwait\n"),
+        std::string("export CUDA_VISIBLE_DEVICES=1\npython a.py\n")})
+    EXPECT_EQ(found("visible-devices", script(fine)), Texts{}) << fine;
+}
+
+TEST(Workaround, WhereAVariableBringsItIntoACommand) {
+  EXPECT_EQ(
+      found("workaround", script("RUN=\"docker exec \\\n  -e HSA_ENABLE_SDMA=0 \\\n  c\"\n"
+                                 "if true; then\n  $RUN python a.py\nfi\n")),
+      Texts{"note job.sh:2:6 HSA_ENABLE_SDMA=0: copies are done by kernels instead of the DMA engines"});
 }
 
 }  // namespace

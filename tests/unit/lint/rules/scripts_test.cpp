@@ -48,6 +48,32 @@ TEST(Unreadable, AScriptOfTheJobThatIsNotHere) {
                    "run lint in the directory where the job is submitted", ""}));
 }
 
+TEST(Unreadable, AScriptInAFolderThatIsNotHere) {
+  EXPECT_EQ(found("unreadable",
+                  script("cd /no-such-folder/x\nsource conf/env.sh\nsource \"$PWD/more.sh\"\n"
+                         "srun ./run/inner.sh\nbash last.sh\npython a.py\nsource /opt/site/env.sh\n")),
+            (Texts{"note job.sh:2:1 conf/env.sh is not here: what it sets was not examined",
+                   "note job.sh:3:1 more.sh is not here: what it sets was not examined",
+                   "note job.sh:4:1 run/inner.sh is not here: what it starts was not examined",
+                   "note job.sh:5:1 last.sh is not here: what it starts was not examined"}));
+  EXPECT_EQ(whole("unreadable", script("cd /no-such-folder/x/\n./run.sh &\nwait\n")),
+            (Texts{"run.sh is not here: what it starts was not examined",
+                   "the script changes to /no-such-folder/x, which is not on this machine",
+                   "run lint on a machine that has this directory", ""}));
+  // It creates the folder.
+  EXPECT_EQ(
+      found("unreadable", script("mkdir -p /no-such-folder/y\ncd /no-such-folder/y\nbash run.sh\n")).size(),
+      1U);
+}
+
+TEST(Unreadable, NotAScriptThatTheScriptWrites) {
+  for (const std::string folder : {"", "mkdir -p /no-such-folder/y\ncd /no-such-folder/y\n"})
+    EXPECT_EQ(found("unreadable",
+                    script(folder + "cat > run.sh <<'EOF'\npython a.py\nEOF\nchmod +x run.sh\n./run.sh\n")),
+              Texts{})
+        << folder;
+}
+
 TEST(NoFolder, OutputIntoAFolderThatIsNotThere) {
   EXPECT_EQ(
       whole("no-folder", script("python a.py > log/x.txt\n")),
@@ -124,8 +150,9 @@ TEST(Conda, ActivateWithoutItsFunction) {
   EXPECT_EQ(conda("#!/bin/bash", "conda activate a\npython a.py\n"),
             Texts{"warning job.sh:3:1 conda activate in a shell that is not set up for it"});
   EXPECT_EQ(conda("#!/bin/bash -l", "conda activate a\n"), Texts{});
-  for (const std::string told : {"source ~/.bashrc\n", "source /opt/conda/etc/profile.d/conda.sh\n",
-                                 "eval \"$(conda shell.bash hook)\"\n", "module load anaconda\n"})
+  for (const std::string told :
+       {"source ~/.bashrc\n", "source /opt/conda/etc/profile.d/conda.sh\n",
+        "eval \"$(conda shell.bash hook)\"\n", "module load anaconda\n", "source ~/.my_settings\n"})
     EXPECT_EQ(conda("#!/bin/bash", told + "conda activate a\npython a.py\n"), Texts{}) << told;
 }
 

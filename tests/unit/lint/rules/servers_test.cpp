@@ -161,5 +161,36 @@ TEST(WaitForServer, ThatNeverEnds) {
     EXPECT_EQ(of("wait-for-server", fine), Texts{}) << fine;
 }
 
+TEST(LeftOnHosts, NothingStopsWhatAnSshLeftRunning) {
+  const std::string start = "ssh -f node2 'cd /shared/x && nohup python w.py > w.log 2>&1 &'\n";
+  EXPECT_EQ(whole("left-on-hosts", script(start + "python a.py\n")),
+            (Texts{"nothing stops this program on the other host if python fails or is interrupted",
+                   "it goes on without its ssh: it waits for its rendezvous, and holds its GPUs and its port "
+                   "against the next start",
+                   "trap 'ssh HOST pkill -f NAME' EXIT", "nohup(1); ssh(1), -f"}));
+  EXPECT_EQ(
+      found("left-on-hosts",
+            script("for h in a b; do\n  ssh $h \"nohup bash w.sh > log 2>&1 &\"\ndone\nexec bash m.sh\n")),
+      Texts{"note job.sh:2:3 nothing stops this program on the other host if m.sh fails or is "
+            "interrupted"});
+  for (const std::string& fine :
+       {start, start + "python a.py\nssh node2 pkill -f w.py\n", "trap stop EXIT\n" + start + "python a.py\n",
+        std::string("ssh node2 'python w.py' &\npython a.py\n"),
+        "#!/bin/bash\n#SBATCH -N 2\n" + start + "python a.py\n",
+        std::string("ssh node2 'nohup rsync -a x y &'\npython a.py\n")})
+    EXPECT_EQ(found("left-on-hosts", script(fine)), Texts{}) << fine;
+}
+
+TEST(Ssh, ACommandOnAnotherHostIsExamined) {
+  EXPECT_EQ(
+      found("unknown-variable", script("ssh me@gpu7 'source /opt/c/etc/profile.d/conda.sh && conda activate "
+                                       "x && cd /shared/x && export NCCL_DEBG=1 && python a.py'\n")),
+      Texts{"error job.sh:1:97 NCCL_DEBG is not read by any release of NCCL"});
+  EXPECT_EQ(found("rendezvous",
+                  script("python a.py\nssh gpu7 'torchrun --nnodes 2 --master_addr localhost a.py'\n")),
+            Texts{"error job.sh:2:1 the rendezvous address is localhost, which is a different host on each "
+                  "node"});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint
