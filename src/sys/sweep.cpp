@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -44,6 +45,11 @@ bool is_thread(pid_t pid) {
   return status && status->find(fmt::format("\nTgid:\t{}\n", pid)) == std::string::npos;
 }
 
+bool has_children() {
+  siginfo_t info{};
+  return ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD;
+}
+
 /// Finds and kills descendants of this process. A process is stopped within microseconds of being seen: one
 /// that forks and exits every 200 µs would be gone at the end of the scan.
 class TreeKiller {
@@ -53,6 +59,7 @@ class TreeKiller {
 
   /// Stops all and then kills all; returns those that existed.
   std::vector<SubtreeMember> run() {
+    if (!has_children()) return {};  // so it has no other descendants: it is their subreaper
     // Bounded, because the kill must come soon: what it cannot keep up with is left to the next call.
     while (stop_new_ones() && Clock::now() < deadline_) {
     }
@@ -178,6 +185,7 @@ void become_subreaper() {
 
 ProcessIds own_descendants() {
   ProcessIds found;
+  if (!has_children()) return found;
   for (const auto& info : descendants(::getpid())) found.insert(id_of(info));
   return found;
 }
