@@ -61,14 +61,19 @@ std::string_view trim(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
 }
 
-std::vector<std::string> split(std::string_view text, char separator) {
-  std::vector<std::string> parts;
+std::vector<std::string_view> split_views(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
   for (;;) {
     const auto at = text.find(separator);
-    parts.emplace_back(text.substr(0, at));
+    parts.push_back(text.substr(0, at));
     if (at == std::string_view::npos) return parts;
     text.remove_prefix(at + 1);
   }
+}
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  const auto parts = split_views(text, separator);
+  return {parts.begin(), parts.end()};
 }
 
 std::string join(std::span<const std::string> parts, std::string_view separator) {

@@ -14,6 +14,8 @@ namespace nlaunch::text {
 std::string_view trim(std::string_view text);
 /// Splits at every `separator`; "a,,b" has three parts and "" has one.
 std::vector<std::string> split(std::string_view text, char separator);
+/// The same, as views of `text`.
+std::vector<std::string_view> split_views(std::string_view text, char separator);
 std::string join(std::span<const std::string> parts, std::string_view separator);
 std::string lower(std::string_view text);
 

@@ -16,7 +16,7 @@ struct Catalogue {
   std::vector<Variable> variables;
   std::vector<Owner> owners;
   std::vector<Mistake> mistakes;
-  std::map<std::string, std::vector<const Variable*>, std::less<>> by_name;
+  std::map<std::string_view, std::vector<const Variable*>> by_name;
 };
 
 // The tables are part of the program: one that cannot be parsed is a bug, which a test finds.
@@ -24,7 +24,7 @@ struct Catalogue {
   throw std::logic_error(fmt::format("{}:{}: {}", table.name, line, what));
 }
 
-std::optional<Version> release(const TableText& table, std::size_t line, const std::string& text) {
+std::optional<Version> release(const TableText& table, std::size_t line, std::string_view text) {
   if (text.empty()) return std::nullopt;
   const auto version = parse_version(text);
   if (!version) broken(table, line, version.error());
@@ -37,19 +37,20 @@ ValueType type_of(const TableText& table, std::size_t line, std::string_view nam
   return *type;
 }
 
-std::vector<Accepted> values_of(const TableText& table, std::size_t line, const std::string& text) {
+std::vector<Accepted> values_of(const TableText& table, std::size_t line, std::string_view text) {
   std::vector<Accepted> values;
   if (text.empty()) return values;
-  for (const auto& part : text::split(text, '|')) {
+  for (const auto& part : text::split_views(text, '|')) {
     const auto at = part.find('@');
-    values.push_back({part.substr(0, at),
-                      at == std::string::npos ? std::nullopt : release(table, line, part.substr(at + 1))});
+    values.push_back({part.substr(0, at), at == std::string_view::npos
+                                              ? std::nullopt
+                                              : release(table, line, part.substr(at + 1))});
   }
   return values;
 }
 
 /// name, first, last, type, values, default, history, instead, meaning, source
-Variable variable_of(const TableText& table, std::size_t line, const std::vector<std::string>& cells) {
+Variable variable_of(const TableText& table, std::size_t line, const std::vector<std::string_view>& cells) {
   constexpr std::size_t kColumns = 10;
   if (cells.size() != kColumns)
     broken(table, line, fmt::format("{} columns, not {}", cells.size(), kColumns));
@@ -57,7 +58,7 @@ Variable variable_of(const TableText& table, std::size_t line, const std::vector
   variable.name = cells[0];
   variable.first = release(table, line, cells[1]);
   variable.last = release(table, line, cells[2]);
-  auto type = std::string_view(cells[3]);
+  auto type = cells[3];
   if (type.ends_with('=')) {  // "choice=": only in this exact case
     variable.any_case = false;
     type.remove_suffix(1);
@@ -73,7 +74,7 @@ Variable variable_of(const TableText& table, std::size_t line, const std::vector
 }
 
 /// name, why, instead, source
-Mistake mistake_of(const TableText& table, std::size_t line, const std::vector<std::string>& cells) {
+Mistake mistake_of(const TableText& table, std::size_t line, const std::vector<std::string_view>& cells) {
   if (cells.size() != 4) broken(table, line, fmt::format("{} columns, not 4", cells.size()));
   return {cells[0], cells[1], cells[2], cells[3]};
 }
@@ -85,7 +86,7 @@ void head_line(Owner& owner, std::string_view line) {
   const auto value = line.substr(colon + 2);
   if (key == "owner") owner.name = value;
   if (key == "newest") owner.newest = value;
-  if (key == "families") owner.families = text::split(value, ' ');
+  if (key == "families") owner.families = text::split_views(value, ' ');
 }
 
 void read(Catalogue& catalogue, const TableText& table) {
@@ -107,7 +108,7 @@ void read(Catalogue& catalogue, const TableText& table) {
       titles = true;
       continue;
     }
-    const auto cells = text::split(line, '\t');
+    const auto cells = text::split_views(line, '\t');
     if (owner.name.empty()) {
       catalogue.mistakes.push_back(mistake_of(table, number, cells));
     } else {
@@ -169,7 +170,7 @@ const Owner* owner_of_family(std::string_view name) {
 
 std::optional<std::string> nearest_variable(std::string_view name) {
   std::vector<std::string> names;
-  for (const auto& [known, _] : catalogue().by_name) names.push_back(known);
+  for (const auto& [known, _] : catalogue().by_name) names.emplace_back(known);
   return text::nearest(name, names);
 }
 

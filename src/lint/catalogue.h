@@ -8,7 +8,8 @@
 #include "base/described.h"
 #include "base/units.h"
 
-/// The variables of the stack, by release: src/lint/variables/*.tsv, compiled in.
+/// The variables of the stack, by release: src/lint/variables/*.tsv, compiled in. All views are of these
+/// tables, which stay as long as the program.
 namespace nlaunch::lint {
 
 /// The type of a variable's value, and so how it is read.
@@ -25,12 +26,12 @@ BOOST_DESCRIBE_ENUM(ValueType, integer, boolean, choice, list, interfaces, path,
 
 /// One of the values that a `choice` or `list` accepts.
 struct Accepted {
-  std::string value;
+  std::string_view value;
   std::optional<Version> since;  ///< the first release that knows it, if it is not the variable's first
 };
 
 struct Variable {
-  std::string name;
+  std::string_view name;
   std::string_view owner;  ///< "NCCL", "aws-ofi-nccl", "libfabric" ...
   std::optional<Version>
       first;  ///< the first release that reads it; nullopt: older than all examined releases
@@ -38,18 +39,18 @@ struct Variable {
   ValueType type = ValueType::text;
   std::vector<Accepted> values;  ///< for an integer with a range: one entry, "LOW..HIGH"
   bool any_case = true;          ///< whether the owner accepts `values` in any case
-  std::string fallback;          ///< the value when it is unset, in the newest release that reads it
-  std::string history;           ///< "0 (2.18.1), -2 (2.19.1)": if the default changed; else empty
-  std::string instead;           ///< the name that replaced it; empty: none
-  std::string meaning;           ///< one line
-  std::string source;            ///< "src/debug.cc@2.30.7", a page, or a pull request
+  std::string_view fallback;     ///< the value when it is unset, in the newest release that reads it
+  std::string_view history;      ///< "0 (2.18.1), -2 (2.19.1)": if the default changed; else empty
+  std::string_view instead;      ///< the name that replaced it; empty: none
+  std::string_view meaning;      ///< one line
+  std::string_view source;       ///< "src/debug.cc@2.30.7", a page, or a pull request
 };
 
 /// The owner of variables, and what its table covers.
 struct Owner {
   std::string_view name;
-  std::string newest;                 ///< the newest examined release; empty: has no releases here
-  std::vector<std::string> families;  ///< prefixes whose names the table covers completely: "NCCL_"
+  std::string_view newest;                 ///< the newest examined release; empty: has no releases here
+  std::vector<std::string_view> families;  ///< prefixes whose names the table covers completely: "NCCL_"
 };
 
 /// All variables, sorted by owner, then name. A name that two owners read is listed twice.
@@ -66,10 +67,10 @@ bool reads(const Version& release, const Variable& variable);
 
 /// A name that people set but that no release of anything reads.
 struct Mistake {
-  std::string name;
-  std::string why;
-  std::string instead;
-  std::string source;
+  std::string_view name;
+  std::string_view why;
+  std::string_view instead;
+  std::string_view source;
 };
 const Mistake* find_mistake(std::string_view name);
 

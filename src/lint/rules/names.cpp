@@ -97,7 +97,7 @@ void check_near_name(const Setting& setting, Report& report) {
                            "it in a command that runs on each node (nlaunch env --doc {})",
                            known.name, known.name)
              : fmt::format("{} (nlaunch env --doc {})", known.name, known.name),
-         known.source});
+         std::string(known.source)});
   }
 }
 
@@ -115,8 +115,8 @@ void check_unknown(const Readers& readers, const Environment& environment, const
     return;
   }
   if (mistake != nullptr) {
-    report.error(setting.span, {fmt::format("{} has no effect", setting.name), mistake->why, mistake->instead,
-                                mistake->source});
+    report.error(setting.span, {fmt::format("{} has no effect", setting.name), std::string(mistake->why),
+                                std::string(mistake->instead), std::string(mistake->source)});
     return;
   }
   Report::Saying saying{fmt::format("{} is not read by any release of {}", setting.name, owner->name),
@@ -175,7 +175,7 @@ void check_release(const LintInput& input, Report& report) {
       report.warning(setting.span,
                      {fmt::format("{} is no longer read", setting.name),
                       fmt::format("{} {} was the last release that read it", first.owner, first.last->str()),
-                      first.instead.empty() ? "leave it out" : first.instead, source});
+                      std::string(first.instead.empty() ? "leave it out" : first.instead), source});
     }
   });
 }

@@ -43,7 +43,7 @@ std::string consequence(const Variable& variable) {
 std::string instead_of(const Setting& setting, const Variable& variable) {
   if (setting.name == "NCCL_DEBUG") return "NCCL_DEBUG=WARN";
   std::vector<std::string> words;
-  for (const auto& one : variable.values) words.push_back(one.value);
+  for (const auto& one : variable.values) words.emplace_back(one.value);
   const auto lower = text::lower(*setting.value);
   const auto begun = std::ranges::find_if(words, [&](const std::string& word) {  // "soft" for software
     return lower.size() > 2 && text::lower(word).starts_with(lower);

@@ -40,7 +40,7 @@ bool is_range(std::string_view text) {
 
 std::vector<std::string> words(const std::vector<Accepted>& values) {
   std::vector<std::string> out;
-  for (const auto& value : values) out.push_back(value.value);
+  for (const auto& value : values) out.emplace_back(value.value);
   return out;
 }
 
@@ -48,7 +48,7 @@ TEST(Catalogue, EveryVariableIsWellFormed) {
   const std::regex name("[A-Z_][A-Za-z0-9_]*");
   for (const auto& one : variables()) {
     SCOPED_TRACE(one.name);
-    EXPECT_TRUE(std::regex_match(one.name, name));
+    EXPECT_TRUE(std::regex_match(std::string(one.name), name));
     EXPECT_FALSE(one.owner.empty());
     EXPECT_FALSE(one.source.empty());
     if (one.first && one.last) {
@@ -227,7 +227,7 @@ TEST(Catalogue, ARowIsReadWhole) {
 TEST(Catalogue, AnOwnerSaysWhatItsTableCovers) {
   const auto owner = [](std::string_view name) { return *std::ranges::find(owners(), name, &Owner::name); };
   EXPECT_EQ(owner("PyTorch").newest, "2.15.0");
-  EXPECT_EQ(owner("PyTorch").families, (std::vector<std::string>{"TORCH_NCCL_", "TORCH_FR_"}));
+  EXPECT_EQ(owner("PyTorch").families, (std::vector<std::string_view>{"TORCH_NCCL_", "TORCH_FR_"}));
   EXPECT_EQ(owner("Slurm").newest, "");
   EXPECT_TRUE(owner("Slurm").families.empty());
   // But for the table of mistakes, each table is an owner's.
