@@ -58,7 +58,7 @@ const Accepted* find_value(const Variable& variable, std::string_view word) {
 std::string shown_values(const Variable& variable, const Version* release) {
   std::vector<std::string> words;
   for (const auto& one : variable.values) {
-    if (release == nullptr || !one.since || *release >= *one.since) words.push_back(one.value);
+    if (release == nullptr || !one.since || *release >= *one.since) words.emplace_back(one.value);
   }
   if (words.size() < 2) return text::join(words, "");
   const auto last = words.back();

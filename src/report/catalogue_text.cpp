@@ -14,12 +14,12 @@ std::string accepted_text(const lint::Variable& variable) {
   std::vector<std::string> words;
   for (const auto& accepted : variable.values) {
     words.push_back(accepted.since ? fmt::format("{} (since {})", accepted.value, accepted.since->str())
-                                   : accepted.value);
+                                   : std::string(accepted.value));
   }
   return text::join(words, ", ");
 }
 
-std::string newest_of(const lint::Variable& variable) {
+std::string_view newest_of(const lint::Variable& variable) {
   const auto owners = lint::owners();
   const auto owner = std::ranges::find(owners, variable.owner, &lint::Owner::name);
   return owner == owners.end() ? "" : owner->newest;
@@ -69,12 +69,12 @@ std::string variable_text(std::span<const lint::Variable* const> variables, cons
   std::string out;
   for (const auto* variable : variables) {
     Table table({"", ""});
-    const auto add = [&](std::string_view key, const std::string& value) {
-      if (!value.empty()) table.add({paint.dim(key), value});
+    const auto add = [&](std::string_view key, std::string_view value) {
+      if (!value.empty()) table.add({paint.dim(key), std::string(value)});
     };
     const auto newest = newest_of(*variable);
     const auto releases = releases_text(*variable);
-    add("read by", std::string(variable->owner));
+    add("read by", variable->owner);
     add("releases",
         variable->last || newest.empty() ? releases : fmt::format("{}; newest known: {}", releases, newest));
     add("value", values_text(*variable));
@@ -92,7 +92,7 @@ std::string variables_text(std::span<const lint::Variable* const> variables, con
   Table table({"variable", "read by", "releases", "meaning"});
   for (const auto* variable : variables) {
     table.add({paint.bold(variable->name), std::string(variable->owner), releases_text(*variable),
-               variable->meaning});
+               std::string(variable->meaning)});
   }
   return table.str(paint);
 }
