@@ -84,7 +84,7 @@ int code_of(preflight::Status verdict, bool strict) {
 
 Result<Output> Output::open(const OutputArgs& args) {
   Output out(args);
-  std::vector<std::string> files{args.html, args.prometheus};
+  std::vector<std::string> files{args.html, args.prometheus, args.trace};
   if (!args.baseline.empty() && args.baseline.front() == kSave) files.push_back(args.baseline.back());
   for (const auto& file : files) {
     if (const auto fit = look_at(file); !fit) return std::unexpected(fit.error());
@@ -111,6 +111,8 @@ bool Output::write(const preflight::Report& report, const report::Console& conso
     const auto text = report::preflight_prometheus(report);
     all = wrote(sys::write_named_file(args_->prometheus, text), console) && all;
   }
+  if (!args_->trace.empty())
+    all = wrote(sys::write_named_file(args_->trace, timeline_.trace()), console) && all;
   if (!args_->baseline.empty() && !baseline_) all = save_baseline(report, console) && all;
   return all;
 }

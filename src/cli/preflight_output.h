@@ -5,6 +5,7 @@
 
 #include "cli/console.h"
 #include "preflight/report/baseline.h"
+#include "preflight/timeline.h"
 
 /// What happens to a report besides being kept in the run directory: printing it, and writing the requested
 /// files.
@@ -15,6 +16,7 @@ struct OutputArgs {
   bool strict = false;
   std::string html;
   std::string prometheus;
+  std::string trace;
   std::vector<std::string> baseline;  ///< "save" or "compare" followed by the file; or empty
 };
 
@@ -29,6 +31,8 @@ class Output {
   /// error. `args` must outlive this object.
   static Result<Output> open(const OutputArgs& args);
 
+  /// For the checks: what takes how long in them, if it is to be written. Null: it is not.
+  [[nodiscard]] preflight::Timeline* timeline() { return args_->trace.empty() ? nullptr : &timeline_; }
   /// Compares the report with the baseline and updates its verdict.
   void judge(preflight::Report& report) const;
   /// Writes the files. On failure, prints the error and returns false.
@@ -42,6 +46,7 @@ class Output {
 
   const OutputArgs* args_;
   std::optional<preflight::Baseline> baseline_;
+  preflight::Timeline timeline_;
 };
 
 /// Reads a report that was saved as JSON.

@@ -36,7 +36,7 @@ struct PreflightArgs {
 
 /// Runs the checks, with results in a run directory.
 int check(const PreflightArgs& args, const plan::Plan& plan, const Context& context, RunTarget& target) {
-  const auto output = Output::open(args.output);
+  auto output = Output::open(args.output);
   if (!output) return context.console.error(output.error());
   auto paths = launch::make_run_folder(args.runs_dir, plan.name);
   if (!paths) return context.console.error(paths.error());
@@ -61,7 +61,8 @@ int check(const PreflightArgs& args, const plan::Plan& plan, const Context& cont
   if (refused) return refused->exit_code;
   for (const auto& note : place->bound().notes)
     context.console.say(fmt::format("note: {}\n", text::printable(note)));
-  auto report = session::check(*place, {.level = level, .ladder = args.ladder}, context);
+  auto report = session::check(
+      *place, {.level = level, .ladder = args.ladder, .timeline = output->timeline()}, context);
   output->judge(report);
   const auto json = json_text(preflight::to_json(report), 2) + "\n";
   if (const auto wrote = sys::write_file_atomically(paths->attempt / "preflight.json", json); !wrote)
@@ -146,6 +147,11 @@ void add_preflight(Command program, Context& context) {
   command.flag(
       "--ladder", args->ladder,
       "Check one GPU, one node, two nodes, then all; stop at the first that fails and show what it adds");
+  command
+      .option("--trace", args->output.trace,
+              "Write what takes how long, for ui.perfetto.dev: one row for nlaunch and one for each probe")
+      .value_name("FILE")
+      .excludes("--node");
   command.option("--runs-dir", args->runs_dir, "Directory for the results [default: runs]");
   add_output_options(command.section("Output options"), args->output);
   add_node_options(command.section("Options for one machine"), args->node);
@@ -155,6 +161,7 @@ void add_preflight(Command program, Context& context) {
       .value_name("FILE")
       .excludes("--node")
       .excludes("--level")
+      .excludes("--trace")
       .excludes("--ladder");
   command.when_called(
       [args, &context] { context.run = [args, &context] { return run_preflight(*args, context); }; });

@@ -212,7 +212,9 @@ Report run(const Request& request) {
   const auto begin = std::chrono::steady_clock::now();
   sys::Loop loop;
   request.options.tell("checking this machine");
-  auto report = examine(loop, examination_here(loop, request), {look(request)});
+  auto findings = look(request);
+  request.options.took("look at this machine", begin);
+  auto report = examine(loop, examination_here(loop, request), {std::move(findings)});
   report.elapsed = std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - begin);
   return report;
 }

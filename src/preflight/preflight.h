@@ -8,6 +8,7 @@
 #include "plan/bound.h"
 #include "plan/plan.h"
 #include "preflight/row.h"
+#include "preflight/timeline.h"
 
 /// Checks the machine and the libraries that a plan will use, before anything starts: with nlaunch-probe, one
 /// per GPU of the plan on this node, each in its role's environment and with its role's libnccl.
@@ -72,9 +73,14 @@ struct Options {
   bool ladder = false;  ///< one GPU, one node, two nodes, all: up to the first rung that fails
   /// receives progress messages, a few words each: "learner world: 4 of 16 groups"; may be empty
   std::function<void(const std::string&)> progress{};
+  Timeline* timeline = nullptr;  ///< receives what took how long; null: nobody wants it
 
   void tell(const std::string& words) const {
     if (progress) progress(words);
+  }
+  /// Of nlaunch itself, until now.
+  void took(const std::string& name, Timeline::Clock::time_point begin) const {
+    if (timeline != nullptr) timeline->add("nlaunch", name, begin);
   }
 };
 

@@ -33,6 +33,11 @@ void emit(const nlohmann::json& line) {
   sys::write_all(json_fd, text);
 }
 
+Phase::~Phase() {
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin_;
+  emit({{"event", "phase"}, {"name", name_}, {"seconds", took.count()}});
+}
+
 std::string text_of(const Diagnostics& why) {
   std::string text;
   for (const auto& item : why.items()) text += (text.empty() ? "" : "; ") + item.message;

@@ -21,14 +21,17 @@ constexpr Duration kForLocalKill = std::chrono::seconds(5);
 /// Bytes: messages between ranks are written without waiting for one that does not read.
 constexpr int kMail = 1 << 20;
 
-/// The last line that a probe wrote to standard error.
-std::string last_line(const std::string& path) {
+/// The last line of a file with this text in it; empty: there is none.
+std::string last_line_with(std::string_view wanted, const std::string& path) {
   constexpr std::uint64_t kLimit = 16U << 20U;
   const auto said = sys::read_regular_file(path, kLimit);
   if (!said) return "";
   const auto trimmed = text::trim(*said);
-  const auto at = trimmed.rfind('\n');
-  return text::printable(at == std::string_view::npos ? trimmed : trimmed.substr(at + 1));
+  const auto at = trimmed.rfind(wanted);
+  if (at == std::string_view::npos) return "";
+  const auto before = trimmed.substr(0, at).rfind('\n');
+  const auto line = trimmed.substr(before == std::string_view::npos ? 0 : before + 1);
+  return text::printable(line.substr(0, line.find('\n')));
 }
 
 }  // namespace
@@ -121,7 +124,10 @@ void LocalProbes::ended(std::size_t index, sys::WaitStatus status) {
   auto& probe = probes_[index];
   probe.pid = -1;
   if (probe.out) read(index);
-  const auto words = last_line(error_file(index));
+  // The warnings of NCCL are in a file while its log tells the transports.
+  const auto said = last_line_with("", error_file(index));
+  const auto log = fmt::format("{}/transport.{}.log", options_.folder, options_.first + index);
+  const auto words = said.empty() ? last_line_with("NCCL WARN", log) : said;
   tell(index, probe_news::Ended{status.str() + (words.empty() ? "" : "; last output: " + words)});
 }
 

@@ -60,6 +60,7 @@ class Prober {
   void on(std::size_t rank, const probe_news::Stuck& stuck);
   void on(std::size_t rank, const probe_news::Lost& lost);
   bool hand_around(std::size_t rank, const nlohmann::json& line);
+  bool note_phase(std::size_t rank, const nlohmann::json& line) const;
   void know(std::size_t rank);
   void gone(std::size_t rank);
   void close_group(std::size_t rank);
@@ -101,6 +102,7 @@ void Prober::on(std::size_t rank, const probe_news::Said& said) {
   const bool known = report.identity.has_value();
   const bool done = report.done;
   const auto line = parse_json(said.line);
+  if (note_phase(rank, line)) return;
   if (!hand_around(rank, line) && !read_event(line, report)) return;
   heard();
   if (!known && report.identity) know(rank);
@@ -127,6 +129,17 @@ void Prober::tell(std::size_t rank) const {
                        : fmt::format("{}: {} ranks connecting", group.name, group.members.size()));
     return;
   }
+}
+
+/// A probe that is on another machine has another clock: the phase ended when its line arrived.
+bool Prober::note_phase(std::size_t rank, const nlohmann::json& line) const {
+  if (!line.is_object() || line.value("event", "") != "phase") return false;
+  if (work_.timeline == nullptr) return true;
+  const auto end = Timeline::Clock::now();
+  const auto took = std::chrono::duration<double>(line.value("seconds", 0.0));
+  work_.timeline->add(fmt::format("rank {}", rank), line.value("name", ""),
+                      end - std::chrono::duration_cast<Timeline::Clock::duration>(took), end);
+  return true;
 }
 
 /// The id of a communicator is for the other ranks of its group.

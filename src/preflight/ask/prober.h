@@ -4,6 +4,7 @@
 
 #include "preflight/ask/probes.h"
 #include "preflight/observations.h"
+#include "preflight/timeline.h"
 #include "sys/loop.h"
 
 namespace nlaunch::preflight {
@@ -22,6 +23,7 @@ struct ProbeWork {
   /// themselves, and a group that fails does not stop the others. `fit` is not called.
   bool apart = false;
   std::function<void(const std::string&)> progress{};  ///< receives progress messages; may be empty
+  Timeline* timeline = nullptr;                        ///< receives the phases of the probes; may be null
 };
 
 struct ProbeOutcome {

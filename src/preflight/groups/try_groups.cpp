@@ -74,10 +74,12 @@ Result<bool> try_groups(sys::Loop& loop, const Examination& request, Observation
   const auto& deadlines = observations.deadlines;
   const auto wanted = wanted_ranks(observations, run.apart);
   const auto probes = request.probes({observations.ranks, wanted, run.folder});
+  const auto begin = Timeline::Clock::now();
   auto outcome = run_probes(loop, *probes,
                             {wanted, observations.ranks.size(), observations.groups, deadlines.join + kSlack,
                              std::max(deadlines.join, deadlines.op) + kSlack, run.fit, request.cancelled,
-                             run.apart, request.options.progress});
+                             run.apart, request.options.progress, request.options.timeline});
+  request.options.took("probes, from their start to their end", begin);
   observations.reports = std::move(outcome.reports);
   observations.went = outcome.went;
   observations.apart = run.apart;

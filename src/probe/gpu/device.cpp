@@ -77,7 +77,11 @@ struct Meanwhile {
 
 Meanwhile load(const std::string& library) {
   Meanwhile out;
-  if (!library.empty()) out.nccl = NcclLibrary::open(library);
+  if (!library.empty()) {
+    const Phase phase("load libnccl");
+    out.nccl = NcclLibrary::open(library);
+  }
+  const Phase phase("ask NVML");
   out.nvml = ask_nvml();
   return out;
 }
@@ -120,6 +124,7 @@ Result<json> describe_gpu(int device, int visible) {
 
 /// Creates the context; the error tells a machine without a driver from a GPU that does not work.
 Result<json> take_gpu(int device) {
+  const Phase phase("open the GPU");
   int visible = 0;
   auto error = cudaGetDeviceCount(&visible);
   if (error == cudaErrorInsufficientDriver || error == cudaErrorNoDevice) {

@@ -63,6 +63,7 @@ int complain(const std::string& text) {
 ///   choice     group, op, bytes, algorithm, protocol, channels
 ///   transport  group, network, pairs [{from, to, via, detail, channels}], or error
 ///   error      phase (identity, join, collective), group, kind (unavailable, failed, deadline), text
+///   phase      name, seconds: for a timeline, whenever one ends
 ///   done       seconds
 /// Ranks in "pairs" and a result's "rank" are the communicator's. The exit code is 0 after "done", 3 at a
 /// deadline.

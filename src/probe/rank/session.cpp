@@ -50,7 +50,14 @@ json result_line(const GroupSpec& group, std::uint64_t bytes, const Comparison& 
   return line;
 }
 
-json transport_line(const std::string& group, const TransportLog& log) {
+void tell_transport(const std::string& group, const std::string& text) {
+  if (text.empty()) {
+    emit({{"event", "transport"},
+          {"group", group},
+          {"error", "libnccl wrote no log to " + variable("NCCL_DEBUG_FILE")}});
+    return;
+  }
+  const auto log = read_transport_log(text);
   auto pairs = json::array();
   for (const auto& pair : log.pairs) {
     pairs.push_back({{"from", pair.from},
@@ -59,7 +66,21 @@ json transport_line(const std::string& group, const TransportLog& log) {
                      {"detail", pair.detail},
                      {"channels", pair.channels}});
   }
-  return {{"event", "transport"}, {"group", group}, {"network", log.network}, {"pairs", pairs}};
+  emit({{"event", "transport"}, {"group", group}, {"network", log.network}, {"pairs", pairs}});
+}
+
+std::uint64_t size_of(const std::string& path) {
+  std::error_code error;
+  const auto size = std::filesystem::file_size(path, error);
+  return error ? 0 : size;
+}
+
+/// What was written after the first `before` bytes.
+Result<std::string> text_after(const std::string& path, std::uint64_t before) {
+  constexpr std::uint64_t kLimit = 256U << 20U;
+  auto log = sys::read_regular_file(path, kLimit);
+  if (!log) return log;
+  return log->substr(std::min<std::uint64_t>(before, log->size()));
 }
 
 [[noreturn]] void start_over(const std::vector<std::string>& arguments) {
@@ -103,6 +124,7 @@ bool Session::open() {
   const auto& own = spec_.ranks[index_];
   take_drill_environment();
   if (own.device < 0) return true;
+  if (logs_from_start()) log_transports("INIT,P2P,SHM,NET,GRAPH");
   expect("identity", "", spec_.join);
   auto gpu = open_gpu_rank(own.device, own.library);
   if (!gpu) return fail("identity", "", gpu.error());
@@ -172,6 +194,7 @@ Result<Communicator*> Session::join(std::size_t group, const std::string& key) {
 
 bool Session::enter(std::size_t group, const std::string& key, Communicator*& communicator) {
   const auto& name = spec_.groups[group].name;
+  const Phase phase("join " + name);
   expect("join", name, spec_.join);
   auto joined = join(group, key);
   if (!joined) return fail("join", name, joined.error());
@@ -181,7 +204,7 @@ bool Session::enter(std::size_t group, const std::string& key, Communicator*& co
 }
 
 bool Session::measure() {
-  const auto room = mail_.wait_for_go();
+  const auto room = wait_for_go();
   if (!room) return false;
   for (auto& group : spec_.groups) std::erase_if(group.sizes, [&](auto bytes) { return bytes > *room; });
   for (std::size_t i = 0; i < spec_.groups.size(); ++i) {
@@ -190,17 +213,40 @@ bool Session::measure() {
   return true;
 }
 
+std::optional<std::uint64_t> Session::wait_for_go() {
+  const Phase phase("wait for the other ranks");
+  return mail_.wait_for_go();
+}
+
 bool Session::measure_group(std::size_t index) {
   const auto& group = spec_.groups[index];
   emit({{"event", "joining"}, {"group", group.name}});
   if (group.drill) return drill(index);
   const auto begin = Clock::now();
+  const auto logged = variable("NCCL_DEBUG_FILE");
+  const auto before = size_of(logged);
+  const auto key = std::to_string(spec_.communicator_of(index));
   Communicator* communicator = nullptr;
-  if (!enter(index, std::to_string(spec_.communicator_of(index)), communicator)) return false;
+  if (!enter(index, key, communicator)) return false;
   emit({{"event", "joined"}, {"group", group.name}, {"seconds", seconds_since(begin)}});
   const auto sized = [&](std::uint64_t bytes) { return measure_size(group, *communicator, bytes); };
   const auto worked = [&](const Workload& workload) { return measure(group, *communicator, workload); };
-  return std::ranges::all_of(group.sizes, sized) && std::ranges::all_of(group.workloads, worked);
+  if (!std::ranges::all_of(group.sizes, sized) || !std::ranges::all_of(group.workloads, worked)) return false;
+  if (!logs_from_start()) return true;
+  const bool connected =
+      std::ranges::any_of(group.sizes, [](auto bytes) { return bytes >= kTransportBytes; });
+  if (group.transport && !connected && !connect(group, *communicator)) return false;
+  logs_[key] += text_after(logged, before).value_or("");
+  if (group.transport) tell_transport(group.name, logs_[key]);
+  return true;
+}
+
+/// Connections are created at the first use, not when the ranks join, and only those that an operation needs.
+bool Session::connect(const GroupSpec& group, Communicator& communicator) {
+  expect("collective", group.name, spec_.op);
+  const auto comparison = communicator.check(group.op, kTransportBytes);
+  watchdog_.done();
+  return comparison || fail("collective", group.name, comparison.error());
 }
 
 /// Every operation of the step is checked once before it is timed.
@@ -236,6 +282,7 @@ Result<std::vector<double>> Session::timed(Communicator& communicator, const Wor
 }
 
 bool Session::measure_size(const GroupSpec& group, Communicator& communicator, std::uint64_t bytes) {
+  const Phase phase(fmt::format("{} of {} in {}", name_of(group.op), format_size(bytes), group.name));
   expect("collective", group.name, spec_.op);
   const auto comparison = communicator.check(group.op, bytes);
   if (!comparison) return fail("collective", group.name, comparison.error());
@@ -247,17 +294,29 @@ bool Session::measure_size(const GroupSpec& group, Communicator& communicator, s
   return true;
 }
 
+/// Whether the communicators that are measured write the log that tells their transports. One for which the
+/// choices of operations are wanted as well needs more of the log than may be written while it is measured.
+bool Session::logs_from_start() const {
+  const auto chooses = [this](const GroupSpec& group) {
+    return takes_part(group) && !group.workloads.empty();
+  };
+  return asks_for_transport() && std::ranges::none_of(spec_.groups, chooses);
+}
+
+void Session::log_transports(const char* subsystems) const {
+  ::setenv("NCCL_DEBUG", "INFO", 1);
+  ::setenv("NCCL_DEBUG_SUBSYS", subsystems, 1);
+  ::setenv("NCCL_DEBUG_FILE", fmt::format("{}/transport.{}.log", spec_.folder, index_).c_str(), 1);
+}
+
 bool Session::asks_for_transport() const {
   return std::ranges::any_of(spec_.groups,
                              [this](const GroupSpec& group) { return group.transport && takes_part(group); });
 }
 
 bool Session::find_transports(std::vector<std::string> again) {
-  if (!asks_for_transport()) return true;
-  ::setenv("NCCL_DEBUG", "INFO", 1);
-  ::setenv("NCCL_DEBUG_SUBSYS", "INIT,P2P,SHM,NET,GRAPH,TUNING", 1);
-  const auto log = fmt::format("{}/transport.{}.log", spec_.folder, index_);
-  ::setenv("NCCL_DEBUG_FILE", log.c_str(), 1);
+  if (!asks_for_transport() || logs_from_start()) return true;
+  log_transports("INIT,P2P,SHM,NET,GRAPH,TUNING");
   if (!again.empty() && !gpu_->reread_debug_settings()) {
     for (const auto& [key, id] : mail_.ids()) again.insert(again.end(), {"--id", key, id});
     start_over(again);
@@ -269,41 +328,14 @@ bool Session::find_transports(std::vector<std::string> again) {
   return true;
 }
 
-namespace {
-
-std::uint64_t size_of(const std::string& path) {
-  std::error_code error;
-  const auto size = std::filesystem::file_size(path, error);
-  return error ? 0 : size;
-}
-
-/// What was written after the first `before` bytes.
-Result<std::string> text_after(const std::string& path, std::uint64_t before) {
-  constexpr std::uint64_t kLimit = 256U << 20U;
-  auto log = sys::read_regular_file(path, kLimit);
-  if (!log) return log;
-  return log->substr(std::min<std::uint64_t>(before, log->size()));
-}
-
-}  // namespace
-
 bool Session::find_transport(std::size_t index) {
   const auto& group = spec_.groups[index];
   const auto path = variable("NCCL_DEBUG_FILE");
   const auto before = size_of(path);
   Communicator* communicator = nullptr;
   if (!enter(index, "transport." + std::to_string(spec_.communicator_of(index)), communicator)) return false;
-  expect("collective", group.name, spec_.op);
-  // Connections are created at the first use, not when the ranks join.
-  const auto comparison = communicator->check(group.op, kTransportBytes);
-  watchdog_.done();
-  if (!comparison) return fail("collective", group.name, comparison.error());
-  const auto log = text_after(path, before);
-  if (!log || log->empty()) {
-    emit({{"event", "transport"}, {"group", group.name}, {"error", "libnccl wrote no log to " + path}});
-    return true;
-  }
-  emit(transport_line(group.name, read_transport_log(*log)));
+  if (!connect(group, *communicator)) return false;
+  tell_transport(group.name, text_after(path, before).value_or(""));
   return std::ranges::all_of(group.workloads, [&](const Workload& workload) {
     return find_choices(group, *communicator, workload);
   });

@@ -2,6 +2,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 
 #include "probe/gpu/rank.h"
@@ -21,8 +22,8 @@ class Session {
   bool identify();
   /// Waits for permission, then checks and times all groups of this rank.
   bool measure();
-  /// Finds the transport of the groups that request it; if libnccl reads NCCL_DEBUG only once, this process
-  /// starts over as `again`, which does only this.
+  /// Finds the transport of the groups that request it, unless measure() has; if libnccl reads NCCL_DEBUG
+  /// only once, this process starts over as `again`, which does only this.
   bool find_transports(std::vector<std::string> again);
   void done() const;
   [[nodiscard]] bool drilled() const;
@@ -35,15 +36,19 @@ class Session {
  private:
   [[nodiscard]] bool takes_part(const GroupSpec& group) const;
   [[nodiscard]] bool asks_for_transport() const;
+  [[nodiscard]] bool logs_from_start() const;
+  void log_transports(const char* subsystems) const;
   [[nodiscard]] JoinRequest request(std::size_t group, const std::string& key);
   void take_drill_environment() const;
   bool drill(std::size_t group);
   Result<Communicator*> join(std::size_t group, const std::string& key);
   bool enter(std::size_t group, const std::string& key, Communicator*& communicator);
+  std::optional<std::uint64_t> wait_for_go();
   bool measure_group(std::size_t group);
   bool measure_size(const GroupSpec& group, Communicator& communicator, std::uint64_t bytes);
   bool measure(const GroupSpec& group, Communicator& communicator, const Workload& workload);
   Result<std::vector<double>> timed(Communicator& communicator, const Workload& workload);
+  bool connect(const GroupSpec& group, Communicator& communicator);
   bool find_transport(std::size_t group);
   bool find_choices(const GroupSpec& group, Communicator& communicator, const Workload& workload);
   void expect(const char* phase, const std::string& group, Duration within);
@@ -55,7 +60,8 @@ class Session {
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   std::unique_ptr<GpuRank> gpu_;
   std::map<std::string, std::unique_ptr<Communicator>> communicators_;
-  Watchdog watchdog_;  // last: it must not outlive what it reports on
+  std::map<std::string, std::string> logs_;  ///< by communicator: what NCCL logged while it was used
+  Watchdog watchdog_;                        // last: it must not outlive what it reports on
 };
 
 }  // namespace nlaunch::probe
