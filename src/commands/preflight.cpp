@@ -147,14 +147,14 @@ void add_preflight(Command program, Context& context) {
   command.flag(
       "--ladder", args->ladder,
       "Check one GPU, one node, two nodes, then all; stop at the first that fails and show what it adds");
-  command
+  command.option("--runs-dir", args->runs_dir, "Directory for the results [default: runs]");
+  add_output_options(command.section("Output options"), args->output);
+  add_node_options(command.section("Options for one machine"), args->node);
+  command.section("Output options")
       .option("--trace", args->output.trace,
               "Write what takes how long, for ui.perfetto.dev: one row for nlaunch and one for each probe")
       .value_name("FILE")
       .excludes("--node");
-  command.option("--runs-dir", args->runs_dir, "Directory for the results [default: runs]");
-  add_output_options(command.section("Output options"), args->output);
-  add_node_options(command.section("Options for one machine"), args->node);
   command
       .option("--from", args->from,
               "Show a saved preflight.json instead of checking; accepts the output options")
