@@ -51,8 +51,10 @@ int check(const PreflightArgs& args, const plan::Plan& plan, const Context& cont
     context.console.say(fmt::format("nlaunch preflight: the supervisor {}\n", lost.status.str()));
   });
   const Interrupts interrupts;
+  const auto begin = preflight::Timeline::Clock::now();
   const auto place = target.next(guardian);
   const auto refused = place->bind(*paths);
+  if (auto* timeline = output->timeline()) timeline->add("nlaunch", "bind the plan to the machine", begin);
   if (const int signal = Interrupts::received(); signal != 0) {
     context.console.say(
         fmt::format("stopped by {} before anything was checked\n", supervise::name_of_stop(signal)));

@@ -191,9 +191,9 @@ std::optional<session::AttemptHost::Refused> Leader::introduce() {
   collect_files();
   const auto& first = *agents_.front().bound;
   bound_.dropped = first.dropped;
-  bound_.lock = first.lock;
+  lock_ = first.lock;
   for (const auto& agent : own()) {
-    launch::add_libraries(bound_.lock, agent.host, agent.bound->libraries);
+    launch::add_libraries(lock_, agent.host, agent.bound->libraries);
     for (const auto& note : agent.bound->notes) {
       const auto text = agent.host + ": " + note;
       if (std::ranges::find(bound_.notes, text) == bound_.notes.end()) bound_.notes.push_back(text);

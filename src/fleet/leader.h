@@ -42,6 +42,7 @@ class Leader : public session::AttemptHost {
   supervise::Outcome supervise(unsigned attempt, supervise::EventLog& events) override;
   Audit audit() override { return audit_; }
   void conclude(int exit_code) override;
+  [[nodiscard]] supervise::Json lock() const override { return lock_; }
   [[nodiscard]] std::string mask(const std::string& text) const override { return text; }
 
  private:
@@ -232,6 +233,7 @@ class Leader : public session::AttemptHost {
   std::optional<Preparing> preparing_;
   std::set<std::uint32_t> prepared_;  ///< nodes that may adopt the plan with this fingerprint
   std::string expected_;
+  supervise::Json lock_;  ///< for lock.json
   Audit audit_;
 };
 

@@ -78,7 +78,7 @@ Result<launch::Step> Leader::load_nodes() {
     agents_[node].hello.ports = known.ports;
   }
   load_jobs();
-  bound_.lock =
+  lock_ =
       parse_ordered_json(sys::read_regular_file(paths_.folder / "lock.json", kLargestRecord).value_or(""));
   return step;
 }

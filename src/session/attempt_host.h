@@ -35,7 +35,6 @@ class AttemptHost {
   struct Bound {
     std::vector<std::string> notes;    ///< for the user
     std::vector<std::string> dropped;  ///< inherited variables that were not passed on, by name
-    supervise::Json lock;              ///< for lock.json
   };
   /// Which libnccl each process used.
   struct Audit {
@@ -54,6 +53,9 @@ class AttemptHost {
   virtual std::optional<Refused> take_over(const launch::RunPaths& /*paths*/) {
     return Refused{exit_code::bad_input, "not-started", "a run on one machine ends with its nlaunch", {}};
   }
+  /// What the bound attempt is made of, for lock.json: launch::provenance(). A Git repository can take a
+  /// while.
+  [[nodiscard]] virtual supervise::Json lock() const = 0;
   virtual preflight::Report check(const preflight::Options& options) = 0;
   /// The ranks of the bound plan, each with the libnccl that its role loads there. Must be called before
   /// measure().

@@ -30,8 +30,12 @@ std::optional<AttemptHost::Refused> LocalHost::bind(const launch::RunPaths& path
     return not_bound(refused->exit_code, refused->why.first_message());
   }
   const auto& node = worker_.node();
-  bound_ = {node.notes, node.dropped, launch::provenance(worker_.plan(), node)};
+  bound_ = {node.notes, node.dropped};
   return std::nullopt;
+}
+
+supervise::Json LocalHost::lock() const {
+  return launch::provenance(worker_.plan(), worker_.node());
 }
 
 preflight::Request LocalHost::request(const preflight::Options& options) const {

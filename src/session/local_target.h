@@ -19,6 +19,7 @@ class LocalHost : public AttemptHost {
                               const preflight::Deadlines& deadlines) override;
   supervise::Outcome supervise(unsigned attempt, supervise::EventLog& events) override;
   Audit audit() override;
+  [[nodiscard]] supervise::Json lock() const override;
   [[nodiscard]] std::string mask(const std::string& text) const override;
 
  private:

@@ -96,6 +96,7 @@ int Run::take_over(const launch::RunPaths& paths, const supervise::GuardianLink&
   }
   open_events("taken-over", guardian);
   if (refused) return finish(refused->exit_code, "killed", refused->sentence, Json::object());
+  lock_ = host_->lock();
   if (!caller_.console.quiet)
     caller_.console.say(fmt::format("run {} in {} continues\n", paths_.id, paths_.folder.string()));
   return go_on(attempt, true, guardian);
@@ -190,7 +191,8 @@ std::optional<AttemptHost::Refused> Run::prepare(unsigned attempt, const supervi
   auto refused = host_->bind(paths_);
   if (auto why = stopped("before anything was started", guardian)) return why;
   if (refused) return refused;
-  save("lock.json", host_->bound().lock, paths_.folder);
+  lock_ = host_->lock();
+  save("lock.json", lock_, paths_.folder);
   return check(guardian);
 }
 
@@ -413,10 +415,9 @@ int Run::finish(int exit_code, std::string_view outcome, const std::string& sent
   events_.observe(nullptr);
   notifier_.reset();
   exporter_.end();
-  auto lock = host_ ? host_->bound().lock : Json();
-  if (lock.contains("libraries") && !lock["libraries"].empty()) {
-    launch::add_library_hashes(lock);
-    save("lock.json", lock, paths_.folder);
+  if (lock_.contains("libraries") && !lock_["libraries"].empty()) {
+    launch::add_library_hashes(lock_);
+    save("lock.json", lock_, paths_.folder);
   }
   if (host_) host_->conclude(exit_code);
   host_.reset();

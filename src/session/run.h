@@ -79,6 +79,7 @@ class Run {
   supervise::EventLog events_;
   std::unique_ptr<Notifier> notifier_;
   std::unique_ptr<AttemptHost> host_;  ///< of the current attempt, or of the last one
+  supervise::Json lock_;               ///< of the last attempt that was bound
   supervise::Json preflight_;          ///< for the summary
   AttemptHost::Audit audit_;
   std::map<std::string, std::vector<std::string>> nccl_;  ///< by role: what NCCL read and what was set
