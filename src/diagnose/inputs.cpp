@@ -69,7 +69,7 @@ class FileReader {
  public:
   explicit FileReader(const Options& options) : options_(options) {}
 
-  void read(const File& file, InputSink& sink) {
+  void read(const File& file, StreamSink& sink) {
     sink_ = &sink;
     if (file.path == "-") return stream("(standard input)", sys::UniqueFd(::dup(STDIN_FILENO)));
     auto fd = sys::open_for_reading(file.path);
@@ -118,7 +118,7 @@ class FileReader {
   const Options& options_;
   Scanner scanner_;
   std::uint32_t streams_ = 0;
-  InputSink* sink_ = nullptr;
+  StreamSink* sink_ = nullptr;
 };
 
 /// A match with texts of its own.
@@ -146,14 +146,13 @@ struct KeptMatch {
 
 /// What was found in a file, in order: its reader fills it, and waits while too much is held; the caller's
 /// thread empties it.
-class Tape : public InputSink {
+class Tape : public StreamSink {
  public:
   void on_stream(const std::string& name) override { put(Stream{name}); }
   void on_match(const Match& match) override { put(KeptMatch(match)); }
   void on_line(const Line& line) override { put(KeptLine{line.position, std::string(line.text)}); }
   void on_end(const StreamEnd& end, const std::string& remark) override { put(Ended{end, remark}); }
   void on_unread(const Diagnostics& why) override { put(Unread{why}); }
-  void on_run(RunFolder /*run*/) override {}
 
   /// The file is read, or reading it failed.
   void close(std::exception_ptr failure) {
@@ -170,7 +169,7 @@ class Tape : public InputSink {
   }
 
   /// Passes everything on, until the file is read. `streams`: how many there were before.
-  void play(InputSink& sink, std::uint32_t& streams) {
+  void play(StreamSink& sink, std::uint32_t& streams) {
     for (auto parts = take(); !parts.empty(); parts = take()) {
       for (const auto& part : parts) std::visit([&](const auto& what) { pass(what, sink, streams); }, part);
     }
@@ -194,22 +193,22 @@ class Tape : public InputSink {
   };
   using Part = std::variant<Stream, KeptMatch, KeptLine, Ended, Unread>;
 
-  static void pass(const Stream& stream, InputSink& sink, std::uint32_t& streams) {
+  static void pass(const Stream& stream, StreamSink& sink, std::uint32_t& streams) {
     ++streams;
     sink.on_stream(stream.name);
   }
-  static void pass(const KeptMatch& kept, InputSink& sink, std::uint32_t streams) {
+  static void pass(const KeptMatch& kept, StreamSink& sink, std::uint32_t streams) {
     auto match = kept.match;
     match.position.file = streams - 1;
     sink.on_match(match);
   }
-  static void pass(const KeptLine& kept, InputSink& sink, std::uint32_t streams) {
+  static void pass(const KeptLine& kept, StreamSink& sink, std::uint32_t streams) {
     sink.on_line({{streams - 1, kept.position.line}, kept.text});
   }
-  static void pass(const Ended& ended, InputSink& sink, std::uint32_t /*streams*/) {
+  static void pass(const Ended& ended, StreamSink& sink, std::uint32_t /*streams*/) {
     sink.on_end(ended.end, ended.remark);
   }
-  static void pass(const Unread& unread, InputSink& sink, std::uint32_t /*streams*/) {
+  static void pass(const Unread& unread, StreamSink& sink, std::uint32_t /*streams*/) {
     sink.on_unread(unread.why);
   }
 

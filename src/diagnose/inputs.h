@@ -9,14 +9,18 @@
 
 namespace nlaunch::diagnose {
 
-/// Receives the streams of all inputs in order: of each its name, what is found in it, its end. The streams
-/// are numbered from 0.
-class InputSink : public Listener {
+/// Receives streams in order: of each its name, what is found in it, its end. They are numbered from 0.
+class StreamSink : public Listener {
  public:
   virtual void on_stream(const std::string& name) = 0;
   /// `remark`: see Input.
   virtual void on_end(const StreamEnd& end, const std::string& remark) = 0;
   virtual void on_unread(const Diagnostics& why) = 0;
+};
+
+/// Receives the streams of all inputs.
+class InputSink : public StreamSink {
+ public:
   /// The streams that follow are the logs of this run.
   virtual void on_run(RunFolder run) = 0;
 };

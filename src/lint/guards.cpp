@@ -53,6 +53,64 @@ std::optional<Guard> asks_for_path(const shell::Recording& recording, const Word
   return std::nullopt;
 }
 
+/// Where the script was submitted; empty: unknown, or it changes its directory.
+std::string folder_of_job(const shell::Recording& recording) {
+  constexpr std::string_view kFolder = "SLURM_SUBMIT_DIR=";
+  const bool moves = std::ranges::any_of(recording.traced, [](const TracedCommand& one) {
+    return one.text.starts_with("cd ") || one.text.starts_with("pushd ");
+  });
+  const auto found = std::ranges::find_if(recording.environment,
+                                          [&](const auto& entry) { return entry.starts_with(kFolder); });
+  return moves || found == recording.environment.end() ? "" : found->substr(kFolder.size());
+}
+
+/// `chmod +x FILE`, where FILE is not here.
+std::optional<Guard> changes_file(const shell::Recording& recording, const Words& words) {
+  if (shell::program_name(words[0]) != "chmod" || words.size() < 3) return std::nullopt;
+  Guard guard;
+  const auto folder = folder_of_job(recording);
+  for (std::size_t i = 2; i < words.size(); ++i) {
+    if (words[i].starts_with('-') || (folder.empty() && !words[i].starts_with('/'))) return std::nullopt;
+    const auto path = (fs::path(folder) / words[i]).lexically_normal().native();
+    std::error_code error;
+    if (fs::exists(path, error)) continue;
+    if (guard.what.empty()) guard.what = text::printable(path) + " exists";
+    guard.files.push_back({.path = path, .text = std::string(kContentOfGuard), .executable = true});
+  }
+  return guard.files.empty() ? std::nullopt : std::optional(std::move(guard));
+}
+
+/// `ls -A FOLDER`, where FOLDER is not here: whether there is anything in it.
+std::optional<Guard> asks_for_content(const Words& words) {
+  const auto& path = words.back();
+  std::error_code error;
+  if (shell::program_name(words[0]) != "ls" || words.size() < 2 || !path.starts_with('/') ||
+      fs::exists(path, error))
+    return std::nullopt;
+  Guard guard{.what = text::printable(path) + " is not empty"};
+  guard.files.push_back({.path = (fs::path(path) / "rec-content").lexically_normal().native(),
+                         .text = std::string(kContentOfGuard)});
+  return guard;
+}
+
+/// `read -r A B < <(python plan.py)`: a program that did not run printed nothing, and read fails.
+std::optional<Guard> reads_output(const shell::Recording& recording, const TracedCommand& one,
+                                  const Words& words) {
+  if (words[0] != "read" || std::ranges::find(words, "-a") != words.end()) return std::nullopt;
+  const auto program = std::ranges::find_if(recording.commands, [&](const shell::RecordedCommand& command) {
+    constexpr std::uint32_t kNear = 3;
+    return command.fate == shell::Fate::recorded && command.output_is_read && command.line >= one.line &&
+           command.line <= one.line + kNear && (command.script.empty() || command.script == one.script);
+  });
+  if (program == recording.commands.end()) return std::nullopt;
+  std::string values;
+  for (std::size_t i = words.size(); i > 1 && !words[i - 1].starts_with('-'); --i) values += "/rec/value ";
+  Guard guard{.what = fmt::format("{} prints what read takes",
+                                  text::printable(shell::program_name(program->argv[0])))};
+  guard.prints.emplace_back(text::join(program->argv, " "), values);
+  return guard;
+}
+
 /// `command -v NAME`, `which NAME`.
 std::optional<Guard> asks_for_program(const Words& words) {
   const auto name = shell::program_name(words[0]);
@@ -166,6 +224,9 @@ std::vector<Guard> last_guards(const shell::Recording& recording) {
     auto guard = asks_for_path(recording, words);
     if (!guard) guard = asks_for_program(words);
     if (!guard) guard = asks_for_output(traced, at - 1);
+    if (!guard) guard = asks_for_content(words);
+    if (!guard) guard = changes_file(recording, words);
+    if (!guard) guard = reads_output(recording, one, words);
     if (!guard || std::ranges::find(guards, guard->what, &Guard::what) != guards.end()) continue;
     guard->script = one.script;
     guard->line = one.line;

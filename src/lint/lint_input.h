@@ -150,6 +150,7 @@ struct Script {
   std::vector<Unread> not_started;      ///< not started by bash, which cannot write the output file
   std::vector<Unread> unread;
   std::vector<UnsetVariable> unset;
+  bool misses_source = false;  ///< a file that it sources was not read: it may set traps and options
 
   /// The process that runs the script itself, which started before all others.
   [[nodiscard]] int shell() const;

@@ -117,10 +117,19 @@ class Gaps {
            });
   }
 
+  /// False for files that only set variables and paths: of a virtual environment, of conda, of variables.
+  static bool may_trap(const std::string& path) {
+    const auto name = program_name(path);
+    return name != "activate" && name != "conda.sh" && !name.ends_with("rc") && !name.ends_with("profile") &&
+           !name.ends_with(".env") && !path.starts_with("/etc/") && !path.starts_with("/usr/") &&
+           !path.starts_with("/opt/");
+  }
+
   /// Scripts of the job that are not on this machine: what they set and start is unknown.
   void add_not_here() {
     const auto add = [&](const std::string& name, const SourceSpan& span, std::string_view does,
                          const std::string& folder) {
+      if (does == "sets" && may_trap(name)) input_.script->misses_source = true;
       const bool told = std::ranges::any_of(input_.script->unread,
                                             [&](const Unread& one) { return one.span.line == span.line; });
       if (told) return;
@@ -143,6 +152,8 @@ class Gaps {
       const auto name = fs::path(path).lexically_proximate(sources_.folder()).native();
       add(name, sources_.place_of_text(program_name(name), script, line), does, "");
     };
+    for (const auto& one : recording_.sourced)
+      if (may_trap(one.name)) input_.script->misses_source = true;
     for (const auto& one : recording_.unread)
       if (one.is_sourced) say(one.name, one.script, one.line, "sets");
     const auto folders = folders_not_here();
@@ -253,6 +264,11 @@ class Gaps {
     return said;
   }
 
+  std::string_view last_printed() const {
+    const auto printed = text::trim(recording_.output);
+    return printed.substr(printed.rfind('\n') + 1);
+  }
+
   /// The command at which set -e ended the script; nullptr if it was not set, or if the script exited itself.
   const ScriptCommand* failed_command() const {
     const auto& script = *input_.script;
@@ -268,12 +284,45 @@ class Gaps {
     return errexit && sure ? last : nullptr;
   }
 
+  /// The last command of the script's own shell, if a file that it sources has it; nullptr otherwise.
+  const ScriptCommand* last_in_source() const {
+    const auto& script = *input_.script;
+    const ScriptCommand* last = nullptr;
+    for (const auto& command : script.commands)
+      if (command.shell == script.shell()) last = &command;
+    const bool other = last != nullptr && last->span.file && last->span.file != script.file &&
+                       !has_exit_trap(script) && recording_.stopped.empty();
+    return other && !last->span.file->text.empty() && line_of_source() > 0 ? last : nullptr;
+  }
+
+  /// The last line of the script itself that ran, if it sources a file; else 0.
+  std::uint32_t line_of_source() const {
+    const auto& script = *input_.script;
+    const ScriptCommand* last = nullptr;
+    for (const auto& command : script.commands)
+      if (command.shell == script.shell() && command.span.file == script.file) last = &command;
+    const bool sources = last != nullptr && (last->words[0] == "source" || last->words[0] == ".");
+    return sources ? last->span.line : 0;
+  }
+
   void add_unread() {
     if (recording_.whole()) return;
     const auto& main = sources_.main();
     const auto& ran = input_.script->commands;
     Unread one{.span = recording_.last_line > 0 || ran.empty() ? main.whole(recording_.last_line)
                                                                : ran.back().span};
+    if (const auto* last = last_in_source()) {
+      one.span = last->span;
+      const auto said = last_printed();
+      one.message = fmt::format("the script ends in this file, with code {}, without what the cluster would "
+                                "provide{}{}",
+                                recording_.exit_code, said.empty() ? "" : ": ", text::printable(said));
+      one.instead = "pass its arguments after --, its variables as --env NAME=VALUE";
+      one.why = fmt::format("lint saw {} only up to line {}, which sources it", main.file()->name,
+                            line_of_source());
+      input_.script->unread.push_back(std::move(one));
+      return;
+    }
     if (!recording_.stopped.empty()) {
       one.message = fmt::format("bash was stopped here: it reached its {} limit", recording_.stopped);
     } else if (const auto said = last_message(one.span); !said.empty()) {
@@ -286,10 +335,12 @@ class Gaps {
       one.message = fmt::format("set -e exits the script here: this line fails with code {} on this machine",
                                 recording_.exit_code);
       one.instead =
-          "pass what it needs with --env NAME=VALUE; or add || true, if the job can go on without it";
+          last_printed().find("No such file or directory") != std::string_view::npos
+              ? "run lint in the directory where the job is submitted, and where these files are"
+              : "pass what it needs with --env NAME=VALUE; or add || true, if the job can go on without it";
     } else {
-      const auto printed = text::trim(recording_.output);
-      const auto last = printed.substr(printed.rfind('\n') + 1);
+      // What an EXIT trap prints is no reason.
+      const auto last = has_exit_trap(*input_.script) ? std::string_view() : last_printed();
       one.message =
           fmt::format("the script exits here with code {}, without what the cluster would provide{}{}",
                       recording_.exit_code, last.empty() ? "" : ": ", text::printable(last));

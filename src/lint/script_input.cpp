@@ -31,8 +31,18 @@ bool is_one_of(std::string_view word, std::initializer_list<std::string_view> wo
   return std::ranges::find(words, word) != words.end();
 }
 
+/// `python -m ray.scripts.scripts start` is `ray start`.
+shell::Words as_ray(shell::Words words) {
+  const bool ray = words.size() > 2 && program_name(words[0]).starts_with("python") && words[1] == "-m" &&
+                   words[2] == "ray.scripts.scripts";
+  if (!ray) return words;
+  words.erase(words.begin(), words.begin() + 2);
+  words[0] = "ray";
+  return words;
+}
+
 /// Programs that query, copy, install or wait: their environment does not matter.
-bool is_helper(const shell::Words& argv) {
+bool is_helper(const shell::Words& called) {
   static const shell::Options kHelpers{
       "ml",         "module",   "pip",    "pip3",        "conda",   "mamba",
       "micromamba", "git",      "wget",   "curl",        "rsync",   "scp",
@@ -44,6 +54,7 @@ bool is_helper(const shell::Words& argv) {
       "env",        "printenv", "source", "notify-send", "mail",    "top",
       "htop",       "dcgmi",    "uname",  "fuser",       "ulimit",  "ssh-keygen",
       "numactl"};
+  const auto argv = as_ray(called);
   const auto name = program_name(argv.at(0));
   if (kHelpers.contains(name)) return true;
   const auto verb = argv.size() > 1 ? argv[1] : std::string();
@@ -165,11 +176,13 @@ class RecordingReader {
     if (words.empty()) return;
     constexpr std::size_t kMostWords = 256;  // more than anyone writes by hand
     words.resize(std::min(words.size(), kMostWords));
+    words = as_ray(std::move(words));
     const auto& name = words[0];
     const auto place = [&](std::string_view of) {
       return sources_.place_of(of, one.script, one.line, one.line_of_text);
     };
-    input_.script->commands.push_back({words, sources_.of(one.script).whole(one.line), one.shell});
+    input_.script->commands.push_back(
+        {words, sources_.of(one.script).whole(begin_of(one.script, one.line)), one.shell});
     if (is_one_of(name, {"export", "declare", "typeset", "readonly", "local"})) {
       declare(words, place);
     } else if (name == "unset") {
@@ -190,6 +203,14 @@ class RecordingReader {
     } else {
       (void)assign(name, all_exported_, place);
     }
+  }
+
+  /// bash reports `srun \\` with options below it on the line of the first option.
+  std::uint32_t begin_of(const std::string& script, std::uint32_t line) {
+    const auto& lines = sources_.of(script);
+    while (line > 1 && text::trim(lines.line(line)).starts_with('-') && lines.line(line - 1).ends_with('\\'))
+      --line;
+    return line;
   }
 
   template <class Place>
@@ -255,7 +276,8 @@ class RecordingReader {
       for (auto at = std::optional(i); at; at = recording_.commands[*at].launcher) {
         works[*at] = true;
         const auto& one = recording_.commands[*at];
-        working_.insert_or_assign({one.script, one.line, program_name(one.argv[0])}, one.background);
+        const auto line = begin_of(one.script, one.line);
+        working_.insert_or_assign({one.script, line, program_name(as_ray(one.argv)[0])}, one.background);
       }
       add_environment(command);
     }
@@ -485,7 +507,7 @@ class RecordingReader {
     const auto* told = &command;  // where a line is known
     while (sources_.of(told->script).count() == 0 && told->launcher)
       told = &recording_.commands[*told->launcher];
-    Program program{.words = command.argv, .span = sources_.of(told->script).whole(told->line)};
+    Program program{.words = as_ray(command.argv), .span = sources_.of(told->script).whole(begin_of(told->script, told->line))};
     for (const auto& entry : command.environment) {
       const auto equals = entry.find('=');
       if (equals != std::string::npos)
@@ -546,17 +568,18 @@ class RecordingReader {
       for (const auto& entry : one.environment) step.exported.insert(entry.substr(0, entry.find('=')));
     }
     const auto& lines = sources_.of(command.script);
-    step.span = lines.whole(command.line);
+    const auto begin = begin_of(command.script, command.line);
+    step.span = lines.whole(begin);
     const shell::Words words = shell::rest(command.argv, 1);
     const auto program = read_options(words, step.span, step.options, nullptr);
     step.argv = shell::rest(words, program);
     for (auto& option : step.options) {
-      const auto last = lines.end_of_command(command.line);
-      const auto found = lines.find_text(option.text, command.line, last);
+      const auto last = lines.end_of_command(begin);
+      const auto found = lines.find_text(option.text, begin, last);
       if (found.source_line().find(option.text) != std::string::npos) option.span = found;
     }
     // An unset variable contains no option here, but may contain some elsewhere.
-    step.text = lines.command(command.line);
+    step.text = lines.command(begin);
     const auto program_at = step.argv.empty() ? std::string::npos : step.text.find(" " + step.argv[0]);
     for (const auto& word : text::split(step.text.substr(0, program_at), ' ')) {
       auto name = std::string_view(word);

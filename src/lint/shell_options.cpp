@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/text.h"
+#include "lint/script_text.h"
 
 namespace nlaunch::lint {
 
@@ -46,8 +47,19 @@ bool has_exit_trap(const Script& script) {
 }
 
 bool follows_test(const SourceSpan& from, const SourceSpan& to) {
+  const SourceLines lines(from.file);
+  // The lines of a text in quotes are not the script's own.
+  const auto opens_quote = [](std::string_view line) {
+    return (std::ranges::count(line, '"') - std::ranges::count(line, '\'')) % 2 != 0;
+  };
   for (auto at = from; at.line < to.line; ++at.line) {
     const auto line = at.source_line();
+    const auto end = opens_quote(line) ? lines.end_of_command(at.line) : at.line;
+    if (end > at.line && end < to.line) {
+      const auto last = lines.line(end);
+      if (last.find("||") != std::string_view::npos || last.find("&&") != std::string_view::npos) return true;
+      at.line = end;
+    }
     const auto text = text::trim(line);
     if (text.starts_with("if ") || text.starts_with("while ") || text.starts_with("until ") ||
         text.starts_with("! ") || line.find("||") != std::string::npos ||

@@ -27,6 +27,11 @@ Nodes nodes_of_step(const std::vector<SrunOption>& options, const Allocation::Co
   Nodes nodes;
   if (const auto list = value_of(options, "nodelist")) {
     nodes = nodes_in(*list);
+    // Slurm adds others of the job if the list has fewer than --nodes wants (srun(1), --nodelist).
+    const auto wanted = number_of(value_of(options, "nodes")).value_or(0);
+    for (const auto node : nodes_of(component))
+      if (!nodes.empty() && nodes.size() < wanted && std::ranges::find(nodes, node) == nodes.end())
+        nodes.push_back(node);
   } else {
     nodes = nodes_of(component);
     const auto first = number_of(value_of(options, "relative")).value_or(0);

@@ -403,6 +403,9 @@ class Recorder final : public Watcher {
       const auto* last = last_of_script(trace_.commands(), shell);
       const bool traps = last != nullptr && last != last_of(trace_.commands(), shell);
       recording_.last_line = recording_.waits ? last_wait_ : traps ? last->line : place->line;
+      // A sourced file has lines of its own: the script got to the one that sources it.
+      if (const auto sourcing = line_that_sources(last); !recording_.waits && sourcing > 0)
+        recording_.last_line = sourcing;
       recording_.at_its_end = !(traps ? last->text : place->command).starts_with("exit ") &&
                               nothing_follows(request_.script, recording_.last_line);
     }
@@ -416,17 +419,35 @@ class Recorder final : public Watcher {
                   [this](const std::string& pipe) { return pipes_.is_read_by_shell(pipe); });
     recording_.exit_code = end_code;
     // A command that bash cannot expand is not traced: bash's message gives its line.
-    static const RE2 kLine(R"(.*: line (\d+): .*)");
+    static const RE2 kLine(R"((.*): line (\d+): .*)");
+    std::string of;
     std::uint32_t line = 0;
     const auto said = output();
     const auto trimmed = text::trim(said);
     const auto last = std::string(trimmed.substr(trimmed.rfind('\n') + 1));
-    if (recording_.exit_code != 0 && RE2::FullMatch(last, kLine, &line))
+    if (recording_.exit_code != 0 && RE2::FullMatch(last, kLine, &of, &line) && is_the_script(of))
       recording_.last_line = std::max(recording_.last_line, line);
     return std::move(recording_);
   }
 
  private:
+  [[nodiscard]] bool is_the_script(const std::string& path) const {
+    std::error_code error;
+    return layer_.unmapped(path).native() == fs::absolute(request_.script, error).native();
+  }
+
+  /// The line of the script that sources the file of this command; 0 if the script itself has the command.
+  [[nodiscard]] std::uint32_t line_that_sources(const TracedCommand* last) const {
+    if (last == nullptr || last->script.empty() || is_the_script(last->script)) return 0;
+    std::uint32_t line = 0;
+    for (const auto& one : trace_.commands()) {
+      if (&one > last) break;
+      const bool sources = one.text.starts_with("source ") || one.text.starts_with(". ");
+      if (one.shell == last->shell && sources && is_the_script(one.script)) line = one.line;
+    }
+    return line;
+  }
+
   /// The path of a script that does so node by node. It is recorded as a step.
   std::string start_on_each_node(const Words& script) {
     const auto nodes = request_.allocation.nodes;

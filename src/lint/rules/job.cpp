@@ -370,6 +370,18 @@ std::uint32_t line_of_use(const SourceLines& lines, std::string_view name) {
   return 0;
 }
 
+/// Where the script prints it; 0: nowhere.
+std::uint32_t line_of_print(const SourceLines& lines, std::string_view name) {
+  static const RE2 kPrints(R"re(^\s*(echo|printf)\s)re");
+  for (const auto number : lines_of_commands(lines)) {
+    const auto command = lines.command(number);
+    if (!RE2::PartialMatch(command, kPrints)) continue;
+    for (const auto& one : expansions_in(command))
+      if (one.name == name && one.rest.empty()) return number;
+  }
+  return 0;
+}
+
 void check_slurm_unset(const LintInput& input, Report& report) {
   if (!input.script || !input.components.empty() ||
       !has_option(input.batch, {"--nodes", "--ntasks", "--ntasks-per-node", "--tasks-per-node", "--gres",
@@ -384,7 +396,17 @@ void check_slurm_unset(const LintInput& input, Report& report) {
     const bool of_gpus = one.name.starts_with("SLURM_GPUS");
     if (given || (of_gpus && !gpus) || is_handled(lines, one.name)) continue;
     const auto line = line_of_use(lines, one.name);
-    if (line == 0) continue;
+    if (line == 0) {
+      if (const auto print = line_of_print(lines, one.name); print > 0)
+        report.note(lines.find_text(one.name, print, lines.end_of_command(print)),
+                    {fmt::format("{} is printed, but it is empty: the job is not submitted with {}", one.name,
+                                 one.option),
+                     "Slurm sets the variable only if that option is given",
+                     of_gpus ? std::string("SLURM_GPUS_ON_NODE, which Slurm sets in each case")
+                             : "#SBATCH " + std::string(one.option) + "=…",
+                     ""});
+      continue;
+    }
     report.warning(
         lines.find_text(one.name, line, lines.end_of_command(line)),
         {fmt::format("{} is empty: the job is not submitted with {}", one.name, one.option),

@@ -206,7 +206,9 @@ void check_fixed_port(const LintInput& input, Report& report) {
   for (const auto& program : input.script->programs) {
     const auto listened = program.works ? listened_port(program) : std::nullopt;
     const auto number = listened ? text::whole_number<std::uint16_t>(listened->port) : std::nullopt;
-    if (!number || *number == 0 || *number == shell::Allocation::kPort) continue;
+    // A user cannot listen below: the number is none of a port, but of an argument that moved up.
+    constexpr std::uint16_t kFirst = 1024;
+    if (!number || *number < kFirst || *number == shell::Allocation::kPort) continue;
     const bool written = listened->by_default || std::ranges::any_of(input.files, [&](const auto& file) {
                            return file->text.find(listened->port) != std::string::npos;
                          });
@@ -375,8 +377,9 @@ void check_idle_nodes(const LintInput& input, Report& report) {
                          "nothing starts it on the other nodes, so it waits for them",
                          "put `srun --ntasks-per-node=1` in front of it", ""});
   report.warning(first->span,
-                 {fmt::format("the job has {}, but only {} of them does any work", text::count(nodes, "node"),
-                              used.size() == 1 ? "one" : std::to_string(used.size())),
+                 {fmt::format("the job has {}, but only {} any work", text::count(nodes, "node"),
+                              used.size() == 1 ? "one of them does"
+                                               : fmt::format("{} of them do", used.size())),
                   "the batch script runs on the first node; the others are allocated but idle",
                   "put srun in front of the program, or use --nodes=1", ""});
 }

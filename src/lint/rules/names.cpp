@@ -174,7 +174,7 @@ void check_release(const LintInput& input, Report& report) {
     } else if (first.last) {
       report.warning(setting.span,
                      {fmt::format("{} is no longer read", setting.name),
-                      fmt::format("{} {} was the last release that read it", first.owner, first.last->str()),
+                      fmt::format("{} {} was the last release that knew it", first.owner, first.last->str()),
                       std::string(first.instead.empty() ? "leave it out" : first.instead), source});
     }
   });

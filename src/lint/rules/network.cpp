@@ -567,7 +567,7 @@ void check_debug_left_on(const LintInput& input, Report& report) {
     std::string_view name;
     std::vector<std::string_view> levels;  ///< in lowercase
     std::string_view source;
-    std::string_view why = "each process logs every call, which makes errors hard to find";
+    std::string_view why{};  ///< empty: by the level
   };
   const std::array<Log, 7> logs{
       {{"TORCH_DISTRIBUTED_DEBUG",
@@ -585,8 +585,13 @@ void check_debug_left_on(const LintInput& input, Report& report) {
         input, report, log.name, [&](const Environment&, const Setting& setting, const std::string& value) {
           if (!setting.exported || std::ranges::find(log.levels, text::lower(value)) == log.levels.end())
             return;
-          report.note(setting.span, {fmt::format("{}={} is for debugging", log.name, value),
-                                     std::string(log.why), "leave it out", std::string(log.source)});
+          const bool some = log.why.empty() && text::lower(value) == "info";
+          report.note(setting.span,
+                      {fmt::format("{}={} is for debugging", log.name, value),
+                       some               ? "each process logs what it sets up, which makes errors hard to find"
+                       : log.why.empty() ? "each process logs every call, which makes errors hard to find"
+                                         : std::string(log.why),
+                       "leave it out", std::string(log.source)});
         });
   }
 }

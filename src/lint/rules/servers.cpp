@@ -116,6 +116,21 @@ const Registered<Rule> ray_ends_rule{{
     .check = check_ray_ends,
 }};
 
+bool is_head(const Program& program) {
+  return shell::has(program.words, "--head") || shell::has(program.words, "--head=true");
+}
+
+/// True if a later line of the script asks Ray for its nodes, also in a text for Python.
+bool counts_nodes(const Script& script, const SourceSpan& from) {
+  static const RE2 kCounts(
+      R"re(ray\.nodes\(|cluster_resources\(|\bray\s+(status|health-check|list\s+nodes))re");
+  if (from.file != script.file) return false;
+  const SourceLines lines(script.file);
+  for (auto at = from.line + 1; at <= lines.count(); ++at)
+    if (!text::trim(lines.line(at)).starts_with('#') && RE2::PartialMatch(lines.line(at), kCounts)) return true;
+  return false;
+}
+
 void check_fixed_wait(const LintInput& input, Report& report) {
   if (!input.script) return;
   const auto& programs = input.script->programs;
@@ -124,6 +139,11 @@ void check_fixed_wait(const LintInput& input, Report& report) {
   for (const auto& program : programs) {
     const auto name = program_name(program.words[0]);
     const bool ray = name == "ray" && program.words.size() > 1 && program.words[1] == "start";
+    if (ray && server != nullptr && sleep != nullptr && is_head(*server) && !is_head(program)) {
+      return report.note(sleep->span, {"the script assumes that the head of Ray is ready after a fixed time",
+                                       "if it starts more slowly, the other nodes do not find it",
+                                       "until ray status --address HOST:PORT; do sleep 2; done", ""});
+    }
     if (program.works && (ray || (program.background && is_server(program)))) {
       server = &program;
       sleep = nullptr;
@@ -134,6 +154,7 @@ void check_fixed_wait(const LintInput& input, Report& report) {
                 program.words[0].starts_with("/dev/tcp/"))) {
       server = nullptr;  // it asks
     } else if (program.works && server != nullptr && sleep != nullptr) {
+      if (counts_nodes(*input.script, sleep->span)) return;
       const auto what = program_name(server->words[0]);
       return report.note(
           sleep->span,
@@ -389,16 +410,26 @@ bool stays_forever(const std::vector<std::string>& words) {
   return words[1] == "infinity" || words[1] == "inf" || (seconds && *seconds >= kMonth);
 }
 
+/// The program that a command starts, also by srun.
+std::string started_by(const Script& script, const ScriptCommand& command) {
+  const auto name = program_name(command.words[0]);
+  if (name != "srun") return name;
+  const auto program = std::ranges::find_if(script.programs, [&](const Program& one) {
+    return one.works && one.step && one.span.file == command.span.file && one.span.line == command.span.line;
+  });
+  return program == script.programs.end() ? name : program_name(program->words[0]);
+}
+
 void check_held_nodes(const LintInput& input, Report& report) {
   if (!input.script || input.batch.empty()) return;
-  const ScriptCommand* work = nullptr;
+  const ScriptCommand* work = nullptr;  // what still runs in the background, else what ran last
   for (const auto& command : input.script->commands) {
-    if (command.works) work = &command;
+    if (command.works && (command.background || work == nullptr || !work->background)) work = &command;
     if (work == nullptr || !stays_forever(command.words)) continue;
     const auto line = command.span.source_line();
     if (text::trim(line).ends_with('&')) continue;
-    const auto name = program_name(work->words[0]);
-    const bool ray = name == "ray";
+    const auto name = started_by(*input.script, *work);
+    const bool ray = name == "ray" && !work->background;
     return report.note(
         command.span,
         {fmt::format("the job keeps its nodes until its time limit, even after {} has exited", name),

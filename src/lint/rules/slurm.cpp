@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <re2/re2.h>
 
 #include <algorithm>
 #include <array>
@@ -110,6 +111,12 @@ std::string warning_signal(std::string text) {
   return text;
 }
 
+/// A line of the script sets such a trap, which the recording did not reach: in a branch, or behind an exit.
+bool has_line_of_trap(const Script& script, const std::string& signal) {
+  const RE2 traps("(?m)^\\s*trap\\s.*\\b(?:(?:SIG)?" + RE2::QuoteMeta(signal) + "|EXIT|0)\\b");
+  return RE2::PartialMatch(script.file->text, traps);
+}
+
 /// A trap for this signal, or for any exit.
 bool traps(const LintInput& input, const std::string& signal) {
   return std::ranges::any_of(input.script->commands, [&](const ScriptCommand& command) {
@@ -141,14 +148,15 @@ const Registered<Rule> usr1_rule{{
 }};
 
 void check_untrapped(const LintInput& input, Report& report) {
-  if (!input.script || input.script->commands.empty() || input.by_nlaunch) return;
+  if (!input.script || input.script->commands.empty() || input.by_nlaunch || input.script->misses_source)
+    return;
   // The shell executes the program, which then gets the signal itself.
   for (const auto& command : input.script->commands)
     if (command.words[0] == "exec" && command.words.size() > 1) return;
   for (const auto& option : input.batch) {
     const auto value = value_of(option, "--signal");
     const auto signal = warning_signal(value);
-    if (!value.starts_with("B:") || traps(input, signal)) continue;
+    if (!value.starts_with("B:") || traps(input, signal) || has_line_of_trap(*input.script, signal)) continue;
     report.warning(
         option.span,
         {fmt::format("Slurm sends {} to the batch shell, which has no trap for it", signal),
@@ -167,6 +175,86 @@ const Registered<Rule> untrapped_rule{{
                "after the foreground program has exited, or while bash is in `wait`.",
     .source = "sbatch(1), --signal; bash(1), SIGNALS",
     .check = check_untrapped,
+}};
+
+/// The trap that the batch shell sets for a signal; nullptr if it sets none.
+const ScriptCommand* trap_for(const Script& script, const std::string& signal) {
+  const auto found = std::ranges::find_if(script.commands, [&](const ScriptCommand& command) {
+    const auto& words = command.words;
+    return command.shell == script.shell() && words[0] == "trap" && words.size() > 2 && !words[1].empty() &&
+           words[1] != "-" && std::any_of(words.begin() + 2, words.end(), [&](const std::string& word) {
+             return warning_signal(word) == signal;
+           });
+  });
+  return found == script.commands.end() ? nullptr : &*found;
+}
+
+void check_trap_waits(const LintInput& input, Report& report) {
+  if (!input.script || !ran_to_its_end(*input.script)) return;
+  const auto& script = *input.script;
+  for (const auto& option : input.batch) {
+    const auto value = value_of(option, "--signal");
+    const auto signal = warning_signal(value);
+    const auto* trap = value.starts_with("B:") ? trap_for(script, signal) : nullptr;
+    if (trap == nullptr) continue;
+    const ScriptCommand* program = nullptr;
+    for (const auto& command : script.commands) {
+      const bool waits = command.words[0] == "wait" || (command.words[0] == "exec" && command.words.size() > 1);
+      if (waits || (command.works && command.background)) return;
+      if (command.works && &command > trap && command.span.file == script.file && program == nullptr)
+        program = &command;
+    }
+    if (program == nullptr) return;
+    report.warning(
+        program->span,
+        {fmt::format("the trap for {} runs only after {} has ended", signal,
+                     fs::path(program->words[0]).filename().native()),
+         "bash runs a trap when the command in the foreground has ended: what the trap is to save, or to tell "
+         "the program, comes too late",
+         fmt::format("{} … & pid=$!; wait $pid", fs::path(program->words[0]).filename().native()), ""});
+    return;
+  }
+}
+
+const Registered<Rule> trap_waits_rule{{
+    .order = 413,
+    .name = "trap-waits",
+    .title = "a trap for the warning signal that waits for the program in the foreground",
+    .explain = "--signal=B:USR1@300 goes to the batch shell alone. bash notes the signal, but runs its trap only "
+               "after the foreground command has ended: at the time limit, Slurm kills both. In `wait`, bash "
+               "runs it at once.",
+    .source = "bash(1), SIGNALS; sbatch(1), --signal",
+    .check = check_trap_waits,
+}};
+
+void check_signal_time(const LintInput& input, Report& report) {
+  static const RE2 kMinutes(R"re(#.*?\b(\d+)\s*-?\s*min(?:ute)?s?\b)re");
+  constexpr std::uint32_t kMinute = 60;
+  for (const auto& option : input.batch) {
+    const auto value = value_of(option, "--signal");
+    const auto at = value.find('@');
+    if (at == std::string::npos || !option.span.file) continue;
+    const auto seconds = text::whole_number<std::uint32_t>(value.substr(at + 1));
+    auto line = option.span.source_line();
+    line = line.substr(std::min(line.find("SBATCH"), line.size()));
+    std::uint32_t minutes = 0;
+    const bool told = RE2::PartialMatch(line, kMinutes, &minutes);
+    if (!seconds || !told || *seconds == minutes * kMinute) continue;
+    report.warning(option.span,
+                   {fmt::format("the signal comes {} before the time limit, not {}",
+                                text::count(*seconds, "second"), text::count(minutes, "minute")),
+                    "--signal counts in seconds", fmt::format("{}@{}", value.substr(0, at), minutes * kMinute),
+                    ""});
+  }
+}
+
+const Registered<Rule> signal_time_rule{{
+    .order = 414,
+    .name = "signal-time",
+    .title = "a warning signal at another time than its comment says",
+    .explain = "The number after @ in --signal is in seconds.",
+    .source = "sbatch(1), --signal",
+    .check = check_signal_time,
 }};
 
 /// The part of a path that a shell would expand but sbatch does not; empty if none.
@@ -237,6 +325,15 @@ bool is_seen(const LintInput& input, const std::string& folder) {
   return false;
 }
 
+/// %x and %u replaced by the name of the job, if a directive gives it, and of the user.
+std::string with_names(const LintInput& input, std::string folder, const std::string& user) {
+  const auto* option = find_option(input.batch, "--job-name");
+  const auto job = option != nullptr ? value_of(*option, "--job-name") : std::string();
+  RE2::GlobalReplace(&folder, "%u", user);
+  if (!job.empty() && job.find('\\') == std::string::npos) RE2::GlobalReplace(&folder, "%x", job);
+  return folder;
+}
+
 void check_output_folder(const LintInput& input, Report& report) {
   if (!input.script) return;
   for (const auto& option : input.batch) {
@@ -252,18 +349,21 @@ void check_output_folder(const LintInput& input, Report& report) {
              "put the id into the file name: an existing directory, then %x-%j.out", ""});
         return;
       }
-      if (slash == std::string::npos || slash == 0 || path.find('%') < slash) continue;
+      if (slash == std::string::npos || slash == 0) continue;
       const auto folder = path.substr(0, slash);
-      if (!is_expanded(folder).empty()) continue;
+      const bool pattern = folder.find('%') != std::string::npos;
+      const auto expanded = with_names(input, folder, "rec-user");
+      if (!is_expanded(folder).empty() || expanded.find('%') != std::string::npos) continue;
       const auto& submitted = input.script->folder;
       const bool made = std::ranges::any_of(input.script->commands, [&](const ScriptCommand& command) {
         return command.words[0] == "mkdir" &&
                std::ranges::any_of(command.words, [&](const std::string& text) {
-                 return text == folder || text == folder + "/" || "./" + text == folder ||
-                        text == "./" + folder || (!submitted.empty() && text == submitted + "/" + folder);
+                 return text == expanded || text == expanded + "/" || "./" + text == expanded ||
+                        text == "./" + expanded ||
+                        (!submitted.empty() && text == submitted + "/" + expanded);
                });
       });
-      const bool missing = path[0] != '/' && input.folder_exists && !has_option(input.batch, {"--chdir"}) &&
+      const bool missing = !pattern && path[0] != '/' && input.folder_exists && !has_option(input.batch, {"--chdir"}) &&
                            !is_seen(input, folder);
       if (!made && !missing) continue;
       if (!made) {
@@ -279,7 +379,7 @@ void check_output_folder(const LintInput& input, Report& report) {
                      {fmt::format("the script creates {} itself, after Slurm needs it", folder),
                       "Slurm opens this file before the script starts: if the directory is missing, the job "
                       "fails without any output",
-                      fmt::format("run `mkdir -p {}` before sbatch", folder), ""});
+                      fmt::format("run `mkdir -p {}` before sbatch", with_names(input, folder, "$USER")), ""});
       return;
     }
   }

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <re2/re2.h>
 
 #include <algorithm>
 #include <array>
@@ -436,9 +437,41 @@ bool is_gfx_version(const std::string& value) {
   return true;
 }
 
+/// "9.0.10" for gfx90a: the last two digits of the name are hexadecimal; empty for another text.
+std::string version_of_gfx(const std::string& name) {
+  static const RE2 kName("gfx(\\d{1,2})([0-9a-f])([0-9a-f])(?::.*)?");
+  std::string major, minor, stepping;
+  if (!RE2::FullMatch(name, kName, &major, &minor, &stepping)) return {};
+  constexpr int kHex = 16;
+  return fmt::format("{}.{}.{}", major, std::stoi(minor, nullptr, kHex), std::stoi(stepping, nullptr, kHex));
+}
+
+/// Kernels that are built for one architecture do not run on a GPU that claims to be another one.
+void check_gfx_fits(const Environment& environment, const Setting& setting, const std::string& version,
+                    Report& report) {
+  auto list = environment.value("PYTORCH_ROCM_ARCH").value_or("");
+  std::ranges::replace(list, ',', ';');
+  std::ranges::replace(list, ' ', ';');
+  std::string first;
+  for (const auto& name : text::split(list, ';')) {
+    if (name.empty()) continue;
+    const auto of_name = version_of_gfx(name);
+    if (of_name.empty() || of_name == version) return;
+    if (first.empty()) first = name;
+  }
+  if (first.empty()) return;
+  report.warning(setting.span,
+                 {fmt::format("HSA_OVERRIDE_GFX_VERSION={} is not {}, for which PYTORCH_ROCM_ARCH builds", version,
+                              first),
+                  fmt::format("{} is {}: what is built for it does not run on a GPU that claims to be another",
+                              first, version_of_gfx(first)),
+                  fmt::format("HSA_OVERRIDE_GFX_VERSION={}, or leave it out", version_of_gfx(first)), ""});
+}
+
 void check_gfx_version(const LintInput& input, Report& report) {
   each_value(input, report, "HSA_OVERRIDE_GFX_VERSION",
-             [&](const Environment&, const Setting& setting, const std::string& value) {
+             [&](const Environment& environment, const Setting& setting, const std::string& value) {
+               if (is_gfx_version(value)) check_gfx_fits(environment, setting, value, report);
                if (value.empty() || is_gfx_version(value)) return;
                report.error(
                    setting.span,

@@ -63,11 +63,28 @@ const Registered<Rule> unexpanded_word_rule{{
     .check = check_unexpanded_word,
 }};
 
+/// A command that can get = as an argument: of bash, of each machine, or a function of the script.
+bool is_command(const Script& script, const std::string& name) {
+  constexpr std::array<std::string_view, 16> kNames{"echo", "printf", "test",  "expr",    "true", "false",
+                                                    "awk",  "sed",    "grep",  "egrep",   "tr",   "cut",
+                                                    "read", "let",    "local", "declare"};
+  const RE2 function(R"re((?m)^\s*(?:function\s+)?)re" + name + R"re(\s*(?:\(\)|\{))re");
+  return std::ranges::find(kNames, name) != kNames.end() || RE2::PartialMatch(script.file->text, function);
+}
+
+/// True if the = of `NAME "="` stands in quotes: it is meant as an argument.
+bool is_quoted(const SourceSpan& span, const std::string& name) {
+  const RE2 quoted("\\b" + name + R"re(\s+["'\\]=)re");
+  return RE2::PartialMatch(span.source_line(), quoted);
+}
+
 void check_blanks_around_equals(const LintInput& input, Report& report) {
   if (!input.script) return;
   for (const auto& command : input.script->commands) {
     const auto& words = command.words;
-    if (words.size() < 2 || words[1] != "=" || !is_variable_name(words[0])) continue;
+    if (words.size() < 2 || words[1] != "=" || !is_variable_name(words[0]) ||
+        is_command(*input.script, words[0]) || is_quoted(command.span, words[0]))
+      continue;
     report.error(command.span,
                  {fmt::format("bash treats {} as a program", words[0]),
                   "an assignment must not have spaces around =: the program is not found, and the variable "
@@ -83,6 +100,34 @@ const Registered<Rule> blanks_around_equals_rule{{
     .explain = "NAME = VALUE is the command NAME with two arguments.",
     .source = "bash(1), PARAMETERS",
     .check = check_blanks_around_equals,
+}};
+
+void check_double_backslash(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  const SourceLines lines(input.script->file);
+  for (const auto& command : input.script->commands) {
+    if (command.words.size() < 2 || command.words.back() != "\\" || command.span.file != input.script->file)
+      continue;
+    // The line that ends the command, and an option on the next one.
+    auto end = command.span.line;
+    const auto last = lines.end_of_command(end);
+    while (end < last && !lines.line(end).ends_with(R"( \\)")) ++end;
+    if (!lines.line(end).ends_with(R"( \\)") || !text::trim(lines.line(end + 1)).starts_with('-')) continue;
+    return report.error(lines.find_text(R"(\\)", end, end),
+                        {"two backslashes end the command here",
+                         "the first one quotes the second: the program gets a backslash as its last argument, and "
+                         "the next line is a command of its own",
+                         "one backslash", ""});
+  }
+}
+
+const Registered<Rule> double_backslash_rule{{
+    .order = 354,
+    .name = "double-backslash",
+    .title = "two backslashes at the end of a line",
+    .explain = "One backslash at the end of a line continues it. Two are one backslash as an argument.",
+    .source = "bash(1), QUOTING",
+    .check = check_double_backslash,
 }};
 
 void check_step_without_program(const LintInput& input, Report& report) {

@@ -104,7 +104,7 @@ TEST(NotInRelease, NoLonger) {
   EXPECT_EQ(found("not-in-release", with_release(setting, "NCCL", "2.4.1")),
             Texts{"error a.env:1:1 NCCL 2.4.1 does not read NCCL_TREE_THRESHOLD yet"});
   EXPECT_EQ(whole("not-in-release", scene({setting})),
-            (Texts{"NCCL_TREE_THRESHOLD is no longer read", "NCCL 2.4.8 was the last release that read it",
+            (Texts{"NCCL_TREE_THRESHOLD is no longer read", "NCCL 2.4.8 was the last release that knew it",
                    "NCCL_ALGO", "NCCL: src/init.cc@2.4.8"}));
   EXPECT_EQ(whole("not-in-release", scene({set("NCCL_AGG_CHANNEL_SIZE", "1")})).at(2), "leave it out");
   // Older than all that were looked at.
