@@ -1,10 +1,8 @@
 #include "diagnose/inputs.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <condition_variable>
 #include <exception>
 #include <filesystem>
@@ -14,6 +12,7 @@
 #include <utility>
 #include <variant>
 
+#include "sys/blocked_signals.h"
 #include "sys/tar.h"
 
 namespace nlaunch::diagnose {
@@ -21,8 +20,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Of what the workers have read and the sink has not received, so much is held for each file.
+/// Of what the workers have found and the sink has not received, so many bytes are held for each file, and so
+/// many entries after the current one may be read.
 constexpr std::size_t kMostHeld = 4U << 20U;
+constexpr std::size_t kMostAhead = 64;
 
 struct File {
   std::string path;  ///< "-": standard input
@@ -253,28 +254,43 @@ class Workers {
  public:
   Workers(const std::vector<Entry>& entries, const Options& options, std::size_t threads)
       : entries_(entries), options_(options), tapes_(entries.size()) {
-    // The caller's thread handles signals.
-    sigset_t all;
-    sigset_t before;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    const sys::BlockedSignals blocked;
     for (std::size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
   ~Workers() {
-    next_ = entries_.size();
+    {
+      const std::scoped_lock lock(mutex_);
+      over_ = true;
+    }
+    goes_on_.notify_all();
     for (auto& tape : tapes_) tape.abandon();
     for (auto& thread : threads_) thread.join();
   }
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
 
-  [[nodiscard]] Tape& tape(std::size_t entry) { return tapes_[entry]; }
+  void play(std::size_t entry, StreamSink& sink, std::uint32_t& streams) {
+    {
+      const std::scoped_lock lock(mutex_);
+      played_ = entry;
+    }
+    goes_on_.notify_all();
+    tapes_[entry].play(sink, streams);
+  }
 
  private:
+  /// The entry that is next, once it is not too far ahead of the one that is played; nothing: none is left.
+  std::optional<std::size_t> next() {
+    std::unique_lock lock(mutex_);
+    goes_on_.wait(lock, [this] { return over_ || next_ <= played_ + kMostAhead; });
+    if (over_ || next_ == entries_.size()) return std::nullopt;
+    return next_++;
+  }
+
   void work() {
     std::optional<FileReader> reader;
-    for (auto i = next_++; i < entries_.size(); i = next_++) {
+    while (const auto entry = next()) {
+      const auto i = *entry;
       const auto* file = std::get_if<File>(&entries_[i]);
       if (file == nullptr) continue;
       std::exception_ptr failure;
@@ -291,7 +307,11 @@ class Workers {
   const std::vector<Entry>& entries_;
   const Options& options_;
   std::vector<Tape> tapes_;
-  std::atomic<std::size_t> next_ = 0;
+  std::mutex mutex_;
+  std::condition_variable goes_on_;
+  std::size_t next_ = 0;
+  std::size_t played_ = 0;
+  bool over_ = false;
   std::vector<std::thread> threads_;
 };
 
@@ -312,7 +332,7 @@ void read_inputs(const std::vector<std::string>& paths, const Options& options, 
     } else if (const auto* unread = std::get_if<Diagnostics>(&entries[i])) {
       sink.on_unread(*unread);
     } else if (workers) {
-      workers->tape(i).play(sink, streams);
+      workers->play(i, sink, streams);
     } else {
       if (!reader) reader.emplace(options);
       reader->read(std::get<File>(entries[i]), sink);

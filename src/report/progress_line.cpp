@@ -6,6 +6,7 @@
 #include <csignal>
 
 #include "base/text.h"
+#include "sys/blocked_signals.h"
 
 namespace nlaunch::report {
 namespace {
@@ -37,13 +38,8 @@ ProgressLine::ProgressLine(const Console& console) : console_(console) {
   if (console.quiet) return;
   if (::isatty(STDERR_FILENO) == 1 && console.paint.on() && !console.plain)
     terminal_ = std::make_unique<supervise::Terminal>(STDERR_FILENO);
-  // Signals are for the main thread.
-  sigset_t all;
-  sigset_t before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  const sys::BlockedSignals blocked;
   ticker_ = std::thread([this] { terminal_ ? tick() : tell_now_and_then(); });
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 ProgressLine::~ProgressLine() {

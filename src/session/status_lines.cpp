@@ -12,6 +12,7 @@
 
 #include "base/text.h"
 #include "session/live_run.h"
+#include "sys/blocked_signals.h"
 
 namespace nlaunch::session {
 namespace {
@@ -81,11 +82,7 @@ StatusLines::StatusLines(const std::filesystem::path& run_folder, supervise::Run
     : state_(std::make_shared<State>(run_folder, terminal, console.footer, console.result_paint)),
       diversion_(diverted(terminal, console)) {
   terminal.output().draw_while(console.in_foreground);
-  // The main thread handles signals.
-  sigset_t all;
-  sigset_t before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  const sys::BlockedSignals blocked;
   std::thread([state = state_] {
     try {
       state->show();
@@ -96,7 +93,6 @@ StatusLines::StatusLines(const std::filesystem::path& run_folder, supervise::Run
     state->left = true;
     state->changed.notify_all();
   }).detach();
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 StatusLines::~StatusLines() {

@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "sys/blocked_signals.h"
 #include "sys/files.h"
 
 namespace nlaunch::supervise {
@@ -168,13 +169,8 @@ std::shared_ptr<Terminal::Queue> Terminal::begin(int fd, std::size_t limit) {
   auto queue = std::make_shared<Queue>();
   queue->fd = open_again(fd);
   queue->limit = limit;
-  // The main thread handles signals.
-  sigset_t all;
-  sigset_t before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  const sys::BlockedSignals blocked;
   std::thread([queue] { queue->run(); }).detach();
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return queue;
 }
 

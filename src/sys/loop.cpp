@@ -12,6 +12,7 @@
 #include <map>
 #include <utility>
 
+#include "sys/blocked_signals.h"
 #include "sys/loop_access.h"
 
 namespace nlaunch::sys {
@@ -105,12 +106,8 @@ Loop::Loop() : state_(std::make_unique<State>()) {
 
 Loop::~Loop() {
   // A signal that arrives meanwhile belongs to the previous handler.
-  sigset_t all;
-  sigset_t before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  const BlockedSignals blocked;
   state_.reset();
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 Loop::TimerId Loop::after(Duration delay, Callback then) {

@@ -20,6 +20,7 @@
 #include <memory>
 
 #include "base/text.h"
+#include "sys/blocked_signals.h"
 #include "sys/files.h"
 
 namespace nlaunch::sys {
@@ -116,14 +117,9 @@ std::expected<pid_t, int> start(const Child& child) {
     return 0;
   };
   // A handler of this process must not run in the child, in the same memory.
-  sigset_t all;
-  sigset_t before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  const BlockedSignals blocked;
   const pid_t pid = ::clone(run, stack.get() + kStack, CLONE_VM | CLONE_VFORK | SIGCHLD, &attempt);
-  const int refused = pid < 0 ? errno : 0;
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (pid < 0) return std::unexpected(refused);
+  if (pid < 0) return std::unexpected(errno);
   if (attempt.reason == 0) return pid;
   ::waitpid(pid, nullptr, 0);
   return std::unexpected(attempt.reason);
