@@ -10,7 +10,7 @@ import documented
 from documented import BUILD, DOCUMENTS, SOURCE
 
 NLAUNCH = BUILD / "bin" / "nlaunch"
-ELSEWHERE = {"--arch", "--detail", "--mib", "--rounds", "--preset", "--test-dir", "--build", "--install", "--prefix", "--strip", "--export", "--bind", "--no_python",
+ELSEWHERE = {"--arch", "--detail", "--mib", "--rounds", "--folder", "--preset", "--test-dir", "--build", "--install", "--prefix", "--strip", "--export", "--bind", "--no_python",
              "--network", "--dependency", "--engines", "--losses", "--steps", "--resume_from_checkpoint", "--jobid", "--trials", "--seed", "--within", "--only", "--no-kill", "--overlap",
              "--port", "--api-key", "--nonblocking", "--ntasks-per-node", "--exclusive", "--kill-on-bad-exit", "--exclude", "--workspace", "--seconds",
              "--nv", "--cleanenv", "--clearenv", "--ro-bind", "--dev-bind", "--symlink", "--proc", "--dev", "--tmpfs", "--die-with-parent", "--mount",
