@@ -74,7 +74,7 @@ std::optional<Guard> changes_file(const shell::Recording& recording, const Words
     const auto path = (fs::path(folder) / words[i]).lexically_normal().native();
     std::error_code error;
     if (fs::exists(path, error)) continue;
-    if (guard.what.empty()) guard.what = text::printable(path) + " exists";
+    if (guard.what.empty()) guard.what = text::printable(path) + " exists, and did not examine it";
     guard.files.push_back({.path = path, .text = std::string(kContentOfGuard), .executable = true});
   }
   return guard.files.empty() ? std::nullopt : std::optional(std::move(guard));
@@ -84,8 +84,8 @@ std::optional<Guard> changes_file(const shell::Recording& recording, const Words
 std::optional<Guard> asks_for_content(const Words& words) {
   const auto& path = words.back();
   std::error_code error;
-  if (shell::program_name(words[0]) != "ls" || words.size() < 2 || !path.starts_with('/') ||
-      fs::exists(path, error))
+  const bool all = words.size() == 3 && words[1].starts_with('-') && words[1].find('A') != std::string::npos;
+  if (shell::program_name(words[0]) != "ls" || !all || !path.starts_with('/') || fs::exists(path, error))
     return std::nullopt;
   Guard guard{.what = text::printable(path) + " is not empty"};
   guard.files.push_back({.path = (fs::path(path) / "rec-content").lexically_normal().native(),

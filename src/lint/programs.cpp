@@ -124,7 +124,8 @@ bool is_server(const Program& program) {
   const auto has = [&](std::string_view word) { return shell::has(program.words, word); };
   return (name == "vllm" && has("serve")) || (name == "trl" && has("vllm-serve")) ||
          has("sglang.launch_server") || has("vllm.entrypoints.openai.api_server") ||
-         has("vllm.entrypoints.api_server") || name == "text-generation-launcher";
+         has("vllm.entrypoints.api_server") || has("trl.scripts.vllm_serve") ||
+         name == "text-generation-launcher";
 }
 
 std::uint32_t gpus_of(const LintInput& input, const Program& program) {

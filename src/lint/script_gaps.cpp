@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "lint/shell_options.h"
+#include "shell/trace.h"
 #include "shell/words.h"
 
 namespace nlaunch::lint {
@@ -264,6 +265,13 @@ class Gaps {
     return said;
   }
 
+  /// For a command that failed under set -e: no argument or variable makes a file.
+  std::string remedy() const {
+    return last_printed().find("No such file or directory") != std::string_view::npos
+               ? "run lint in the directory where the job is submitted, and where these files are"
+               : "pass what it needs with --env NAME=VALUE; or add || true, if the job can go on without it";
+  }
+
   std::string_view last_printed() const {
     const auto printed = text::trim(recording_.output);
     return printed.substr(printed.rfind('\n') + 1);
@@ -284,15 +292,14 @@ class Gaps {
     return errexit && sure ? last : nullptr;
   }
 
-  /// The last command of the script's own shell, if a file that it sources has it; nullptr otherwise.
-  const ScriptCommand* last_in_source() const {
-    const auto& script = *input_.script;
-    const ScriptCommand* last = nullptr;
-    for (const auto& command : script.commands)
-      if (command.shell == script.shell()) last = &command;
-    const bool other = last != nullptr && last->span.file && last->span.file != script.file &&
-                       !has_exit_trap(script) && recording_.stopped.empty();
-    return other && !last->span.file->text.empty() && line_of_source() > 0 ? last : nullptr;
+  /// Where the script ended, if that is in a file that it sources; without a file otherwise.
+  SourceSpan end_in_source() const {
+    if (recording_.traced.empty() || !recording_.stopped.empty() || line_of_source() == 0) return {};
+    const auto* last = shell::last_of_script(recording_.traced, recording_.traced.front().shell);
+    if (last == nullptr || last->script.empty()) return {};
+    const auto& lines = sources_.of(last->script);
+    const bool other = lines.file() && lines.file() != input_.script->file && last->line <= lines.count();
+    return other ? lines.whole(last->line) : SourceSpan();
   }
 
   /// The last line of the script itself that ran, if it sources a file; else 0.
@@ -311,13 +318,14 @@ class Gaps {
     const auto& ran = input_.script->commands;
     Unread one{.span = recording_.last_line > 0 || ran.empty() ? main.whole(recording_.last_line)
                                                                : ran.back().span};
-    if (const auto* last = last_in_source()) {
-      one.span = last->span;
+    if (const auto end = end_in_source(); end.file) {
+      one.span = end;
       const auto said = last_printed();
-      one.message = fmt::format("the script ends in this file, with code {}, without what the cluster would "
-                                "provide{}{}",
-                                recording_.exit_code, said.empty() ? "" : ": ", text::printable(said));
-      one.instead = "pass its arguments after --, its variables as --env NAME=VALUE";
+      one.message = fmt::format(
+          "the script ends in this file, with code {}, without what the cluster would "
+          "provide{}{}",
+          recording_.exit_code, said.empty() ? "" : ": ", text::printable(said));
+      one.instead = remedy();
       one.why = fmt::format("lint saw {} only up to line {}, which sources it", main.file()->name,
                             line_of_source());
       input_.script->unread.push_back(std::move(one));
@@ -334,10 +342,7 @@ class Gaps {
       one.span = failed->span;
       one.message = fmt::format("set -e exits the script here: this line fails with code {} on this machine",
                                 recording_.exit_code);
-      one.instead =
-          last_printed().find("No such file or directory") != std::string_view::npos
-              ? "run lint in the directory where the job is submitted, and where these files are"
-              : "pass what it needs with --env NAME=VALUE; or add || true, if the job can go on without it";
+      one.instead = remedy();
     } else {
       // What an EXIT trap prints is no reason.
       const auto last = has_exit_trap(*input_.script) ? std::string_view() : last_printed();

@@ -507,7 +507,8 @@ class RecordingReader {
     const auto* told = &command;  // where a line is known
     while (sources_.of(told->script).count() == 0 && told->launcher)
       told = &recording_.commands[*told->launcher];
-    Program program{.words = as_ray(command.argv), .span = sources_.of(told->script).whole(begin_of(told->script, told->line))};
+    Program program{.words = as_ray(command.argv),
+                    .span = sources_.of(told->script).whole(begin_of(told->script, told->line))};
     for (const auto& entry : command.environment) {
       const auto equals = entry.find('=');
       if (equals != std::string::npos)

@@ -560,24 +560,26 @@ const Registered<Rule> cancels_itself_rule{{
 /// `trap '… scancel $SLURM_JOB_ID …' EXIT`, without a condition.
 void check_trap_cancels(const LintInput& input, Report& report) {
   if (!input.script || !(input.slurm || !input.batch.empty())) return;
-  static const RE2 kCancels(R"re((?:^|;|\n)\s*scancel\s+"?\$\{?SLURM_JOB_?ID\}?(\.\$\{?SLURM_STEP_?ID\}?)?)re");
+  static const RE2 kCancels(
+      R"re((?:^|;|\n)\s*scancel\s+"?\$\{?SLURM_JOB_?ID\}?(\.\$\{?SLURM_STEP_?ID\}?)?)re");
   static const RE2 kTests(R"re(\bif\b|\bcase\b|&&|\|\||\[)re");
   for (const auto& command : input.script->commands) {
     const auto& words = command.words;
     std::string step;
     if (words[0] != "trap" || words.size() < 3 ||
-        std::none_of(words.begin() + 2, words.end(), [](const auto& word) { return word == "EXIT" || word == "0"; }) ||
+        std::none_of(words.begin() + 2, words.end(),
+                     [](const auto& word) { return word == "EXIT" || word == "0"; }) ||
         RE2::PartialMatch(words[1], kTests) || !RE2::PartialMatch(words[1], kCancels, &step))
       continue;
     if (step.empty())
       return report.warning(
-          command.span, {"the EXIT trap cancels the job itself: Slurm considers it CANCELLED, whatever it did",
-                         "success and failure look the same in sacct, and dependent jobs (afterok) never start",
-                         "kill what still runs (kill $PID), and let the script end", ""});
-    return report.warning(
-        command.span, {"the EXIT trap cancels its own step, also after a success",
-                       "srun then fails, whatever the program did",
-                       "end the other tasks (ray stop), and let the step end", ""});
+          command.span,
+          {"the EXIT trap cancels the job itself: Slurm considers it CANCELLED, whatever it did",
+           "success and failure look the same in sacct, and dependent jobs (afterok) never start",
+           "kill what still runs (kill $PID), and let the script end", ""});
+    return report.warning(command.span, {"the EXIT trap cancels its own step, also after a success",
+                                         "srun then fails, whatever the program did",
+                                         "end the other tasks (ray stop), and let the step end", ""});
   }
 }
 
@@ -585,8 +587,9 @@ const Registered<Rule> trap_cancels_rule{{
     .order = 385,
     .name = "trap-cancels",
     .title = "an EXIT trap that cancels its own job or step",
-    .explain = "An EXIT trap runs at each end, also after a success. scancel makes the job or step CANCELLED, "
-               "and srun fail.",
+    .explain =
+        "An EXIT trap runs at each end, also after a success. scancel makes the job or step CANCELLED, "
+        "and srun fail.",
     .source = "bash(1), trap; scancel(1)",
     .check = check_trap_cancels,
 }};
@@ -619,11 +622,13 @@ const Registered<Rule> status_of_test_rule{{
 
 void check_not_a_child(const LintInput& input, Report& report) {
   if (!input.script) return;
-  static const RE2 kSearch(R"re(\bp(?:grep|kill)\s+(?:-\S+\s+)*-P\s+"?\$(?:\$|BASHPID)"?\s+(?:-\S+\s+)*["']?([\w.-]+))re");
+  static const RE2 kSearch(
+      R"re(\bp(?:grep|kill)\s+(?:-\S+\s+)*-P\s+"?\$(?:\$|BASHPID)"?\s+(?:-\S+\s+)*["']?([\w.-]+))re");
   const SourceLines lines(input.script->file);
   for (std::uint32_t number = 1; number <= lines.count(); ++number) {
     std::string name;
-    if (text::trim(lines.line(number)).starts_with('#') || !RE2::PartialMatch(lines.line(number), kSearch, &name))
+    if (text::trim(lines.line(number)).starts_with('#') ||
+        !RE2::PartialMatch(lines.line(number), kSearch, &name))
       continue;
     std::size_t started = 0;
     bool by_srun = true;
@@ -633,10 +638,11 @@ void check_not_a_child(const LintInput& input, Report& report) {
       by_srun = by_srun && program.step;
     }
     if (started == 0 || !by_srun) continue;
-    return report.warning(lines.whole(number),
-                          {fmt::format("{} is no child of this shell: srun starts it", name),
-                           "-P searches only the shell's children: nothing is found, and nothing gets the signal",
-                           "srun … & pid=$!, then kill -USR1 $pid: srun forwards it to its tasks", ""});
+    return report.warning(
+        lines.whole(number),
+        {fmt::format("{} is no child of this shell: srun starts it", name),
+         "-P searches only the shell's children: nothing is found, and nothing gets the signal",
+         "srun … & pid=$!, then kill -USR1 $pid: srun forwards it to its tasks", ""});
   }
 }
 
@@ -649,10 +655,50 @@ const Registered<Rule> not_a_child_rule{{
     .check = check_not_a_child,
 }};
 
+/// The lines of the commands of a function; empty if the text does not have it.
+std::vector<std::uint32_t> body_of(const SourceLines& lines, const std::string& name) {
+  const RE2 begins(R"re(^(?:function\s+)?)re" + name + R"re(\s*(?:\(\))?\s*\{\s*$)re");
+  std::vector<std::uint32_t> body;
+  bool within = false;
+  for (const auto number : lines_of_commands(lines)) {
+    const auto line = lines.line(number);
+    if (within && line.starts_with('}')) return body;
+    if (within) body.push_back(number);
+    within = within || RE2::FullMatch(line, begins);
+  }
+  return {};
+}
+
+/// `if ! scontrol requeue …; then echo FAILED; fi … exit 0` in a trap handler.
+void check_handler_succeeds(const Script& script, const SourceLines& lines, Report& report) {
+  static const RE2 kTries(R"re(^\s*if\s+!\s+(scontrol\s+requeue|sbatch)\s[^;|&]*;\s*then\s*$)re");
+  static const RE2 kPrinted(R"re(^\s*(?:echo|printf)\s[^;|]*$|\|\|\s*true\s*$)re");
+  std::set<std::string> told;
+  for (const auto& trap : script.commands) {
+    if (trap.words[0] != "trap" || trap.words.size() < 3 || !is_variable_name(trap.words[1]) ||
+        !told.insert(trap.words[1]).second)
+      continue;
+    const auto body = body_of(lines, trap.words[1]);
+    if (body.empty() || text::trim(lines.line(body.back())) != "exit 0") continue;
+    for (std::size_t i = 0; i < body.size(); ++i) {
+      std::string tried;
+      if (!RE2::FullMatch(lines.line(body[i]), kTries, &tried)) continue;
+      auto end = i + 1;
+      while (end < body.size() && RE2::PartialMatch(lines.line(body[end]), kPrinted)) ++end;
+      if (end == body.size() || text::trim(lines.line(body[end])) != "fi") continue;
+      return report.note(
+          lines.whole(body[i]),
+          {fmt::format("a failure of {} is printed, and the handler exits with 0", tried),
+           "Slurm considers the job successful, though it does not run again", "exit 1 in this branch", ""});
+    }
+  }
+}
+
 void check_failure_only_printed(const LintInput& input, Report& report) {
   if (!input.script || !(input.slurm || !input.batch.empty())) return;
   const auto& script = *input.script;
   const SourceLines lines(script.file);
+  check_handler_succeeds(script, lines, report);
   static const RE2 kPrints(
       R"re(\|\|\s*(?:\{\s*)?(?:echo|printf)\s+("[^"]*"|'[^']*'|[^"';&|>$(])*\s*;?\s*\}?\s*$)re");
   for (const auto& command : script.commands) {

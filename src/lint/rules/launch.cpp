@@ -376,12 +376,11 @@ void check_idle_nodes(const LintInput& input, Report& report) {
                                      launcher->name, text::count(*launcher->nodes, "node")),
                          "nothing starts it on the other nodes, so it waits for them",
                          "put `srun --ntasks-per-node=1` in front of it", ""});
-  report.warning(first->span,
-                 {fmt::format("the job has {}, but only {} any work", text::count(nodes, "node"),
-                              used.size() == 1 ? "one of them does"
-                                               : fmt::format("{} of them do", used.size())),
-                  "the batch script runs on the first node; the others are allocated but idle",
-                  "put srun in front of the program, or use --nodes=1", ""});
+  report.warning(first->span, {fmt::format("the job has {}, but only {} any work", text::count(nodes, "node"),
+                                           used.size() == 1 ? "one of them does"
+                                                            : fmt::format("{} of them do", used.size())),
+                               "the batch script runs on the first node; the others are allocated but idle",
+                               "put srun in front of the program, or use --nodes=1", ""});
 }
 
 const Registered<Rule> idle_nodes_rule{{

@@ -588,7 +588,7 @@ void check_debug_left_on(const LintInput& input, Report& report) {
           const bool some = log.why.empty() && text::lower(value) == "info";
           report.note(setting.span,
                       {fmt::format("{}={} is for debugging", log.name, value),
-                       some               ? "each process logs what it sets up, which makes errors hard to find"
+                       some ? "each process logs what it sets up, which makes errors hard to find"
                        : log.why.empty() ? "each process logs every call, which makes errors hard to find"
                                          : std::string(log.why),
                        "leave it out", std::string(log.source)});

@@ -127,7 +127,8 @@ bool counts_nodes(const Script& script, const SourceSpan& from) {
   if (from.file != script.file) return false;
   const SourceLines lines(script.file);
   for (auto at = from.line + 1; at <= lines.count(); ++at)
-    if (!text::trim(lines.line(at)).starts_with('#') && RE2::PartialMatch(lines.line(at), kCounts)) return true;
+    if (!text::trim(lines.line(at)).starts_with('#') && RE2::PartialMatch(lines.line(at), kCounts))
+      return true;
   return false;
 }
 
@@ -349,8 +350,8 @@ void check_open_server(const LintInput& input, Report& report) {
   for (const auto& program : input.script->programs) {
     const auto name = program_name(program.words[0]);
     // TRL's server has no key.
-    const bool has_key =
-        value_of(program, {"--api-key"}) || !variable(program, "VLLM_API_KEY").empty() || name == "trl";
+    const bool has_key = value_of(program, {"--api-key"}) || !variable(program, "VLLM_API_KEY").empty() ||
+                         name == "trl" || shell::has(program.words, "trl.scripts.vllm_serve");
     if (!program.works || !is_server(program) || has_key || value_of(program, {"--host"}) != "0.0.0.0")
       continue;
     return report.note(
@@ -422,9 +423,13 @@ std::string started_by(const Script& script, const ScriptCommand& command) {
 
 void check_held_nodes(const LintInput& input, Report& report) {
   if (!input.script || input.batch.empty()) return;
-  const ScriptCommand* work = nullptr;  // what still runs in the background, else what ran last
+  const ScriptCommand* last = nullptr;
+  const ScriptCommand* runs = nullptr;  // in the background
   for (const auto& command : input.script->commands) {
-    if (command.works && (command.background || work == nullptr || !work->background)) work = &command;
+    if (command.works) (command.background ? runs : last) = &command;
+    const auto called = program_name(command.words[0]);
+    if (called == "kill" || called == "pkill" || called == "killall" || called == "wait") runs = nullptr;
+    const auto* work = runs != nullptr ? runs : last;
     if (work == nullptr || !stays_forever(command.words)) continue;
     const auto line = command.span.source_line();
     if (text::trim(line).ends_with('&')) continue;

@@ -189,6 +189,25 @@ const ScriptCommand* trap_for(const Script& script, const std::string& signal) {
   return found == script.commands.end() ? nullptr : &*found;
 }
 
+/// What the script runs behind the trap for as long as it works, srun if there is one; nullptr if it may wait
+/// for programs in the background, other than servers.
+const ScriptCommand* runs_in_foreground(const Script& script, const ScriptCommand& trap) {
+  const bool trains_behind = std::ranges::any_of(
+      script.programs, [](const Program& one) { return one.works && one.background && !is_server(one); });
+  if (trains_behind) return nullptr;
+  const ScriptCommand* program = nullptr;
+  for (const auto& command : script.commands) {
+    const auto& words = command.words;
+    if (words[0] == "wait" || (words[0] == "exec" && words.size() > 1)) return nullptr;
+    const bool copies = words[0] == "cp" || words[0] == "mv";
+    if (!command.works || command.background || copies || &command < &trap ||
+        command.span.file != script.file)
+      continue;
+    if (program == nullptr || program->words[0] != "srun" || words[0] == "srun") program = &command;
+  }
+  return program;
+}
+
 void check_trap_waits(const LintInput& input, Report& report) {
   if (!input.script || !ran_to_its_end(*input.script)) return;
   const auto& script = *input.script;
@@ -197,19 +216,14 @@ void check_trap_waits(const LintInput& input, Report& report) {
     const auto signal = warning_signal(value);
     const auto* trap = value.starts_with("B:") ? trap_for(script, signal) : nullptr;
     if (trap == nullptr) continue;
-    const ScriptCommand* program = nullptr;
-    for (const auto& command : script.commands) {
-      const bool waits = command.words[0] == "wait" || (command.words[0] == "exec" && command.words.size() > 1);
-      if (waits || (command.works && command.background)) return;
-      if (command.works && &command > trap && command.span.file == script.file && program == nullptr)
-        program = &command;
-    }
-    if (program == nullptr) return;
+    const auto* program = runs_in_foreground(script, *trap);
+    if (program == nullptr) continue;
     report.warning(
         program->span,
         {fmt::format("the trap for {} runs only after {} has ended", signal,
                      fs::path(program->words[0]).filename().native()),
-         "bash runs a trap when the command in the foreground has ended: what the trap is to save, or to tell "
+         "bash runs a trap when the command in the foreground has ended: what the trap is to save, or to "
+         "tell "
          "the program, comes too late",
          fmt::format("{} … & pid=$!; wait $pid", fs::path(program->words[0]).filename().native()), ""});
     return;
@@ -220,9 +234,10 @@ const Registered<Rule> trap_waits_rule{{
     .order = 413,
     .name = "trap-waits",
     .title = "a trap for the warning signal that waits for the program in the foreground",
-    .explain = "--signal=B:USR1@300 goes to the batch shell alone. bash notes the signal, but runs its trap only "
-               "after the foreground command has ended: at the time limit, Slurm kills both. In `wait`, bash "
-               "runs it at once.",
+    .explain =
+        "--signal=B:USR1@300 goes to the batch shell alone. bash notes the signal, but runs its trap only "
+        "after the foreground command has ended: at the time limit, Slurm kills both. In `wait`, bash "
+        "runs it at once.",
     .source = "bash(1), SIGNALS; sbatch(1), --signal",
     .check = check_trap_waits,
 }};
@@ -240,11 +255,10 @@ void check_signal_time(const LintInput& input, Report& report) {
     std::uint32_t minutes = 0;
     const bool told = RE2::PartialMatch(line, kMinutes, &minutes);
     if (!seconds || !told || *seconds == minutes * kMinute) continue;
-    report.warning(option.span,
-                   {fmt::format("the signal comes {} before the time limit, not {}",
-                                text::count(*seconds, "second"), text::count(minutes, "minute")),
-                    "--signal counts in seconds", fmt::format("{}@{}", value.substr(0, at), minutes * kMinute),
-                    ""});
+    report.warning(option.span, {fmt::format("the signal comes {} before the time limit, not {}",
+                                             text::count(*seconds, "second"), text::count(minutes, "minute")),
+                                 "--signal counts in seconds",
+                                 fmt::format("--signal={}@{}", value.substr(0, at), minutes * kMinute), ""});
   }
 }
 
@@ -359,12 +373,11 @@ void check_output_folder(const LintInput& input, Report& report) {
         return command.words[0] == "mkdir" &&
                std::ranges::any_of(command.words, [&](const std::string& text) {
                  return text == expanded || text == expanded + "/" || "./" + text == expanded ||
-                        text == "./" + expanded ||
-                        (!submitted.empty() && text == submitted + "/" + expanded);
+                        text == "./" + expanded || (!submitted.empty() && text == submitted + "/" + expanded);
                });
       });
-      const bool missing = !pattern && path[0] != '/' && input.folder_exists && !has_option(input.batch, {"--chdir"}) &&
-                           !is_seen(input, folder);
+      const bool missing = !pattern && path[0] != '/' && input.folder_exists &&
+                           !has_option(input.batch, {"--chdir"}) && !is_seen(input, folder);
       if (!made && !missing) continue;
       if (!made) {
         report.note(
@@ -375,11 +388,12 @@ void check_output_folder(const LintInput& input, Report& report) {
              fmt::format("run `mkdir -p {}` before sbatch", folder), ""});
         return;
       }
-      report.warning(option.span,
-                     {fmt::format("the script creates {} itself, after Slurm needs it", folder),
-                      "Slurm opens this file before the script starts: if the directory is missing, the job "
-                      "fails without any output",
-                      fmt::format("run `mkdir -p {}` before sbatch", with_names(input, folder, "$USER")), ""});
+      report.warning(
+          option.span,
+          {fmt::format("the script creates {} itself, after Slurm needs it", folder),
+           "Slurm opens this file before the script starts: if the directory is missing, the job "
+           "fails without any output",
+           fmt::format("run `mkdir -p {}` before sbatch", with_names(input, folder, "$USER")), ""});
       return;
     }
   }

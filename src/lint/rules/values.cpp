@@ -460,12 +460,13 @@ void check_gfx_fits(const Environment& environment, const Setting& setting, cons
     if (first.empty()) first = name;
   }
   if (first.empty()) return;
-  report.warning(setting.span,
-                 {fmt::format("HSA_OVERRIDE_GFX_VERSION={} is not {}, for which PYTORCH_ROCM_ARCH builds", version,
-                              first),
-                  fmt::format("{} is {}: what is built for it does not run on a GPU that claims to be another",
-                              first, version_of_gfx(first)),
-                  fmt::format("HSA_OVERRIDE_GFX_VERSION={}, or leave it out", version_of_gfx(first)), ""});
+  report.warning(
+      setting.span,
+      {fmt::format("HSA_OVERRIDE_GFX_VERSION={} is not {}, for which PYTORCH_ROCM_ARCH builds", version,
+                   first),
+       fmt::format("{} is {}: what is built for it does not run on a GPU that claims to be another", first,
+                   version_of_gfx(first)),
+       fmt::format("HSA_OVERRIDE_GFX_VERSION={}, or leave it out", version_of_gfx(first)), ""});
 }
 
 void check_gfx_version(const LintInput& input, Report& report) {

@@ -65,8 +65,8 @@ const Registered<Rule> unexpanded_word_rule{{
 
 /// A command that can get = as an argument: of bash, of each machine, or a function of the script.
 bool is_command(const Script& script, const std::string& name) {
-  constexpr std::array<std::string_view, 16> kNames{"echo", "printf", "test",  "expr",    "true", "false",
-                                                    "awk",  "sed",    "grep",  "egrep",   "tr",   "cut",
+  constexpr std::array<std::string_view, 16> kNames{"echo", "printf", "test",  "expr",   "true", "false",
+                                                    "awk",  "sed",    "grep",  "egrep",  "tr",   "cut",
                                                     "read", "let",    "local", "declare"};
   const RE2 function(R"re((?m)^\s*(?:function\s+)?)re" + name + R"re(\s*(?:\(\)|\{))re");
   return std::ranges::find(kNames, name) != kNames.end() || RE2::PartialMatch(script.file->text, function);
@@ -113,11 +113,12 @@ void check_double_backslash(const LintInput& input, Report& report) {
     const auto last = lines.end_of_command(end);
     while (end < last && !lines.line(end).ends_with(R"( \\)")) ++end;
     if (!lines.line(end).ends_with(R"( \\)") || !text::trim(lines.line(end + 1)).starts_with('-')) continue;
-    return report.error(lines.find_text(R"(\\)", end, end),
-                        {"two backslashes end the command here",
-                         "the first one quotes the second: the program gets a backslash as its last argument, and "
-                         "the next line is a command of its own",
-                         "one backslash", ""});
+    return report.error(
+        lines.find_text(R"(\\)", end, end),
+        {"two backslashes end the command here",
+         "the first one quotes the second: the program gets a backslash as its last argument, and "
+         "the next line is a command of its own",
+         "one backslash", ""});
   }
 }
 

@@ -81,5 +81,24 @@ TEST(Guards, NotWhereTheScriptItselfFails) {
   EXPECT_EQ(unread("[ -f /data/a ] || echo none\nexit 1\npython a.py\n").size(), 1U);
 }
 
+TEST(Guards, AFileThatTheScriptMakesExecutable) {
+  EXPECT_EQ(unread("set -e\nchmod +x /data/run.sh\npython a.py\n"),
+            assumed("2:1", "/data/run.sh exists, and did not examine it"));
+}
+
+TEST(Guards, AFolderThatHasToHaveSomethingInIt) {
+  EXPECT_EQ(unread("[ -d /data/model ] || exit 1\nif [ -z \"$(ls -A /data/model)\" ]; then\n  exit 1\nfi\n"
+                   "python a.py\n"),
+            assumed("1:1", "/data/model exists, and passed 1 other test"));
+}
+
+TEST(Guards, WhatReadTakesFromAProgram) {
+  const std::string text =
+      "set -e\nread -r DATA OUT < <(\n  python - <<'PY'\nprint(1)\nPY\n)\n[ -n \"$DATA\" ] || exit 1\n"
+      "export NCCL_TIMEOUT=1\npython a.py\n";
+  EXPECT_EQ(unread(text), assumed("2:1", "python prints what read takes"));
+  EXPECT_EQ(found("unknown-variable", script(text)), Texts{"error job.sh:8:8 NCCL_TIMEOUT has no effect"});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

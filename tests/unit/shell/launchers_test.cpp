@@ -176,5 +176,10 @@ TEST(Launchers, OptionsOfAContainerWithAValue) {
   EXPECT_EQ(started("enroot start --root --mount /a:/a name a"), "a");
 }
 
+TEST(Launchers, SrunTakesFurtherNodesIfItNamesTooFew) {
+  EXPECT_EQ(started("srun -N2 -n2 -w rec-node-1 a", 3), "a | 0/0@1 1/0@0");
+  EXPECT_EQ(started("srun -N3 --ntasks-per-node=1 -w rec-node-2 a", 3), "a | 0/0@2 1/0@0 2/0@1");
+}
+
 }  // namespace
 }  // namespace nlaunch::shell

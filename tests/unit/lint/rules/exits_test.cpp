@@ -347,5 +347,71 @@ TEST(ExitCodePrinted, AndThenForgotten) {
     EXPECT_EQ(said(fine), Texts{}) << fine;
 }
 
+TEST(ExitCodeHidden, ATestInTheTextOfAProgramIsNotTheScripts) {
+  EXPECT_EQ(
+      found("exit-code-hidden",
+            script("#SBATCH --nodes=1\npython -c \"\nimport torch\nif torch.cuda.is_available():\n"
+                   "    print(1 and 2)\n\"\necho done\n")),
+      Texts{"warning job.sh:7:1 the script exits with the exit code of this line: a failure of python is "
+            "lost"});
+  EXPECT_EQ(found("exit-code-hidden",
+                  script("#SBATCH --nodes=1\npython -c \"\nprint(1)\n\" || exit 1\necho done\n")),
+            Texts{});
+}
+
+TEST(TrapCancels, AnExitTrapThatCancelsItsOwnJobOrStep) {
+  EXPECT_EQ(whole("trap-cancels", script("#SBATCH --nodes=2\nsrun bash -c \"trap 'echo end; scancel "
+                                         "\\$SLURM_JOB_ID.\\$SLURM_STEP_ID' EXIT; python a.py\"\n")),
+            (Texts{"the EXIT trap cancels its own step, also after a success",
+                   "srun then fails, whatever the program did",
+                   "end the other tasks (ray stop), and let the step end", "bash(1), trap; scancel(1)"}));
+  EXPECT_EQ(
+      found("trap-cancels", script("#SBATCH --nodes=2\ntrap 'scancel $SLURM_JOB_ID' EXIT\npython a.py\n")),
+      Texts{"warning job.sh:2:1 the EXIT trap cancels the job itself: Slurm considers it CANCELLED, "
+            "whatever it did"});
+  for (const std::string trap : {"'[ $? = 0 ] || scancel $SLURM_JOB_ID' EXIT", "'scancel $OTHER' EXIT",
+                                 "'scancel $SLURM_JOB_ID' TERM"})
+    EXPECT_EQ(found("trap-cancels", script("#SBATCH --nodes=2\ntrap " + trap + "\npython a.py\n")), Texts{})
+        << trap;
+}
+
+TEST(StatusOfTest, TheCodeIsThatOfTheTest) {
+  EXPECT_EQ(whole("status-of-test", script("python a.py\nif [[ $? -ne 0 ]]; then\n  echo \"code $?\"\nfi\n")),
+            (Texts{"$? is 0 here: it is the exit code of the test, not of the program",
+                   "each command sets $?, also [ ]: the code that is printed or returned is wrong",
+                   "code=$? before the test, then $code", "bash(1), Special Parameters"}));
+  for (const std::string body : {"echo failed", "code=3", "echo '$?'", "echo \"\\$?\"", "ls; echo failed"})
+    EXPECT_EQ(found("status-of-test", script("python a.py\nif [ $? -ne 0 ]; then\n  " + body + "\nfi\n")),
+              Texts{})
+        << body;
+  EXPECT_EQ(found("status-of-test", script("python a.py\nif [ $? -ne 0 ]; then\n  ls\n  echo $?\nfi\n")),
+            Texts{});
+}
+
+TEST(NotAChild, SrunStartsIt) {
+  const std::string handler = "stop() { kill -USR1 $(pgrep -P $$ python); }\ntrap stop USR1\n";
+  EXPECT_EQ(whole("not-a-child", script(handler + "srun python a.py &\nwait\n")),
+            (Texts{"python is no child of this shell: srun starts it",
+                   "-P searches only the shell's children: nothing is found, and nothing gets the signal",
+                   "srun … & pid=$!, then kill -USR1 $pid: srun forwards it to its tasks",
+                   "pgrep(1), --parent; srun(1), SIGNALS AND ESCAPE SEQUENCES"}));
+  EXPECT_EQ(found("not-a-child", script(handler + "python a.py &\nwait\n")), Texts{});
+  EXPECT_EQ(found("not-a-child", script(handler + "srun python a.py &\npython b.py &\nwait\n")), Texts{});
+}
+
+TEST(FailureOnlyPrinted, AHandlerThatExitsWithZero) {
+  const auto handler = [](const std::string& branch, const std::string& end) {
+    return script("#SBATCH --nodes=1\nagain() {\n  if ! scontrol requeue $SLURM_JOB_ID; then\n" + branch +
+                  "  fi\n  " + end + "\n}\ntrap again USR1\npython a.py &\nwait\n");
+  };
+  EXPECT_EQ(whole("failure-only-printed",
+                  handler("    echo \"$(date) FAILED\" >&2\n    scontrol show job 1 || true\n", "exit 0")),
+            (Texts{"a failure of scontrol requeue is printed, and the handler exits with 0",
+                   "Slurm considers the job successful, though it does not run again",
+                   "exit 1 in this branch", "bash(1), Lists"}));
+  EXPECT_EQ(found("failure-only-printed", handler("    echo FAILED\n    exit 1\n", "exit 0")), Texts{});
+  EXPECT_EQ(found("failure-only-printed", handler("    echo FAILED\n", "exit $code")), Texts{});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

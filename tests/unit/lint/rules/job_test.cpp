@@ -110,9 +110,7 @@ TEST(SlurmUnset, WithoutItsOption) {
 TEST(SlurmUnset, NotWhereItIsSetOrHandled) {
   const std::string use = "python a.py --gpus $SLURM_GPUS_PER_NODE\n";
   for (const std::string& fine :
-       {job("--gpus-per-node=4", use), job("-N 1", use),
-        job("--gres=gpu:4", "echo $SLURM_GPUS_PER_NODE\npython a.py\n"),
-        job("--gres=gpu:4", "SLURM_GPUS_PER_NODE=4\n" + use),
+       {job("--gpus-per-node=4", use), job("-N 1", use), job("--gres=gpu:4", "SLURM_GPUS_PER_NODE=4\n" + use),
         job("--gres=gpu:4", "G=${SLURM_GPUS_PER_NODE:-4}\n" + use),
         job("--gres=gpu:4", "if [ -z \"$SLURM_GPUS_PER_NODE\" ]; then exit 1; fi\n" + use),
         job("--gres=gpu:4", "# " + use),
@@ -153,6 +151,15 @@ TEST(NoGpu, RequestedByAProgramThatNeedsOne) {
        {"python a.py\n", "vllm serve m --device cpu\n", "srun --gpus=1 vllm serve m\n"})
     EXPECT_EQ(of("no-gpu", job("-N 1", fine)), Texts{}) << fine;
   EXPECT_EQ(of("no-gpu", "vllm serve m\n"), Texts{});
+}
+
+TEST(SlurmUnset, OneThatIsOnlyPrintedIsANote) {
+  EXPECT_EQ(whole("slurm-unset", script("#SBATCH --gres=gpu:8\necho \"GPUs: $SLURM_GPUS_PER_NODE\"\n")),
+            (Texts{"SLURM_GPUS_PER_NODE is printed, but it is empty: the job is not submitted with "
+                   "--gpus-per-node",
+                   "Slurm sets the variable only if that option is given",
+                   "SLURM_GPUS_ON_NODE, which Slurm sets in each case",
+                   "sbatch(1), OUTPUT ENVIRONMENT VARIABLES"}));
 }
 
 }  // namespace

@@ -343,5 +343,25 @@ TEST(RankNotSet, ForTheTasksOfAStep) {
   EXPECT_EQ(found("rank-not-set", script(two_nodes(step + "\n"))), Texts{});
 }
 
+TEST(FixedPort, ANumberBelow1024IsNone) {
+  EXPECT_EQ(found("fixed-port", script("#SBATCH --gres=gpu:2\ntorchrun --master_port=1 a.py\n")), Texts{});
+  EXPECT_EQ(found("fixed-port", script("#SBATCH --gres=gpu:2\ntorchrun --master_port=1024 a.py\n")).size(),
+            1U);
+}
+
+TEST(LauncherInEachTask, AShorterListOfNodesIsFilledUp) {
+  EXPECT_EQ(
+      found("launcher-in-each-task",
+            script("#SBATCH --nodes=3\n#SBATCH --gpus-per-node=4\n"
+                   "srun --nodes=2 --ntasks=2 --nodelist=rec-node-1 torchrun --nproc_per_node=4 a.py\n")),
+      Texts{});
+}
+
+TEST(IdleNodes, SeveralDo) {
+  EXPECT_EQ(found("idle-nodes", script("#SBATCH --nodes=3\nsrun -N1 -n1 -w rec-node-0 python a.py\n"
+                                       "srun -N1 -n1 -w rec-node-1 python a.py\n")),
+            Texts{"warning job.sh:2:1 the job has 3 nodes, but only 2 of them do any work"});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

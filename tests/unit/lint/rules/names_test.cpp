@@ -326,5 +326,14 @@ TEST(UnknownVariable, ReadByAPythonProgramOfTheScript) {
             Texts{"error job.sh:1:8 NCCL_OWN_WAIT is not read by any release of NCCL"});
 }
 
+TEST(UnknownVariable, NamesThatRocmDoesNotRead) {
+  EXPECT_EQ(whole("unknown-variable", scene({set("RCCL_DEBUG", "INFO")})),
+            (Texts{"RCCL_DEBUG has no effect", "RCCL has no such variable: it logs as NCCL_DEBUG says",
+                   "NCCL_DEBUG", "RCCL src/debug.cc"}));
+  EXPECT_EQ(whole("unknown-variable", scene({set("MIOPEN_USER_DB", "/tmp/x")})),
+            (Texts{"MIOPEN_USER_DB has no effect", "the name ends with _PATH", "MIOPEN_USER_DB_PATH",
+                   "MIOpen docs/reference/env_variables.rst"}));
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

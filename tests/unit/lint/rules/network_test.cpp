@@ -431,5 +431,14 @@ TEST(Workaround, WhereAVariableBringsItIntoACommand) {
       Texts{"note job.sh:2:6 HSA_ENABLE_SDMA=0: copies are done by kernels instead of the DMA engines"});
 }
 
+TEST(DebugLeftOn, TheLevelTellsHowMuch) {
+  EXPECT_EQ(whole("debug-left-on", scene({set("FI_LOG_LEVEL", "info")})),
+            (Texts{"FI_LOG_LEVEL=info is for debugging",
+                   "each process logs what it sets up, which makes errors hard to find", "leave it out",
+                   "libfabric src/log.c"}));
+  EXPECT_EQ(whole("debug-left-on", scene({set("FI_LOG_LEVEL", "debug")})).at(1),
+            "each process logs every call, which makes errors hard to find");
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

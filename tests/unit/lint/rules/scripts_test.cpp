@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "unit/lint/support.h"
 
 namespace nlaunch::lint {
@@ -114,12 +116,10 @@ TEST(Unreadable, WhereTheScriptEndsWithoutWhatItNeeds) {
           "warning job.sh:2:1 the script exits here with code 2, without what the cluster would provide: no "
           "model"});
   EXPECT_EQ(found("unreadable", script("set -u\npython $1\n", {.arguments = {"a.py"}})), Texts{});
-  EXPECT_EQ(
-      whole("unreadable", script("set -e\necho begin\nls nothing-here | grep x\npython a.py\n")),
-      (Texts{"set -e exits the script here: this line fails with code 1 on this machine",
-             "lint saw the script only up to line 3",
-             "pass what it needs with --env NAME=VALUE; or add || true, if the job can go on without it",
-             ""}));
+  EXPECT_EQ(whole("unreadable", script("set -e\necho begin\nls nothing-here | grep x\npython a.py\n")),
+            (Texts{"set -e exits the script here: this line fails with code 1 on this machine",
+                   "lint saw the script only up to line 3",
+                   "run lint in the directory where the job is submitted, and where these files are", ""}));
 }
 
 TEST(FailedTest, OfAVariableThatNothingSets) {
@@ -162,6 +162,22 @@ TEST(InstallsAtOnce, InEachTask) {
             Texts{"warning job.sh:3:1 several tasks install packages at the same time"});
   EXPECT_EQ(found("installs-at-once", script(job + "pip install a\nsrun python a.py\n")), Texts{});
   EXPECT_EQ(found("installs-at-once", script(job + "srun -n1 pip install a\nsrun python a.py\n")), Texts{});
+}
+
+TEST(Unreadable, AFailureInASourcedFileIsToldThere) {
+  const auto file = testing::TempDir() + "sets.sh";
+  std::ofstream(file) << "export A=1\nexport B=2\nls /nothing-here\n";
+  const auto input = script("set -e\ntrue\nsource " + file + "\npython a.py\npython b.py\n");
+  const Texts told{
+      "warning " + file +
+      ":3:1 the script ends in this file, with code 2, without what the cluster would provide: ls: "
+      "cannot access '/nothing-here': No such file or directory"};
+  EXPECT_EQ(found("unreadable", input), told);
+  EXPECT_EQ(whole("unreadable", input).at(1), "lint saw job.sh only up to line 3, which sources it");
+  // An EXIT trap runs later.
+  std::ofstream(file) << "trap 'true' EXIT\nexport B=2\nls /nothing-here\n";
+  EXPECT_EQ(found("unreadable", script("set -e\ntrue\nsource " + file + "\npython a.py\npython b.py\n")),
+            told);
 }
 
 }  // namespace

@@ -192,5 +192,42 @@ TEST(Ssh, ACommandOnAnotherHostIsExamined) {
                   "node"});
 }
 
+TEST(FixedWait, TheHeadOfRayAndItsNodes) {
+  const std::string head = "#SBATCH --nodes=3\nsrun -N1 -n1 ray start --head --block &\nsleep 20\n";
+  const std::string nodes =
+      "for i in 1 2; do\n  srun -N1 -n1 -w rec-node-$i ray start --address=x --block &\n  sleep 5\ndone\n";
+  EXPECT_EQ(whole("fixed-wait", script(head + nodes + "python a.py\n")),
+            (Texts{"the script assumes that the head of Ray is ready after a fixed time",
+                   "if it starts more slowly, the other nodes do not find it",
+                   "until ray status --address HOST:PORT; do sleep 2; done",
+                   "vLLM, /health; docs.ray.io, ray status"}));
+  const std::string at_once = "#SBATCH --nodes=3\nsrun -N1 -n1 ray start --head --block &\n";
+  EXPECT_EQ(found("fixed-wait", script(at_once + nodes + "python a.py\n")),
+            Texts{"note job.sh:5:3 the script assumes that ray is ready after a fixed time"});
+  // The pause only spaces the starts where a later line counts the nodes.
+  const std::string counts = "python - <<'PY'\nimport ray\nwhile len(ray.nodes()) < 3: pass\nPY\n";
+  EXPECT_EQ(found("fixed-wait", script(at_once + nodes + counts + "python a.py\n")), Texts{});
+}
+
+TEST(HeldNodes, WhatStillRunsIsNamed) {
+  EXPECT_EQ(whole("held-nodes", script("#SBATCH --nodes=2\nsrun -N1 -n1 ray start --head --block &\n"
+                                       "python ready.py\nsleep infinity\n")),
+            (Texts{"the job keeps its nodes until its time limit, even after ray has exited",
+                   "nothing ends this wait: a finished or failed run goes on using up the allocation",
+                   "wait -n, which returns when a program in the background exits",
+                   "sleep(1); sbatch(1), DESCRIPTION"}));
+  // What was killed does not run.
+  EXPECT_EQ(
+      whole("held-nodes", script("#SBATCH --nodes=1\nvllm serve a &\npython a.py\nkill %1\nsleep infinity\n"))
+          .at(2),
+      "leave it out");
+}
+
+TEST(OpenDashboard, RayAsAModuleOfPython) {
+  EXPECT_EQ(found("open-dashboard",
+                  script("python -m ray.scripts.scripts start --head --dashboard-host=0.0.0.0\n")),
+            Texts{"warning job.sh:1:1 Ray's dashboard is open to everyone who can reach the node"});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

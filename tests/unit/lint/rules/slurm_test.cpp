@@ -328,5 +328,75 @@ TEST(OutputFolder, BelowTheFolderOfTheJob) {
             Texts{"warning job.sh:1:1 the script creates logs itself, after Slurm needs it"});
 }
 
+TEST(Untrapped, ATrapMayBeWhereLintDidNotGetTo) {
+  const std::string job = "#SBATCH --signal=B:USR1@600\n";
+  EXPECT_EQ(found("untrapped", script(job + "source scripts/requeue.sh\npython a.py\n")), Texts{});
+  // A virtual environment sets no trap.
+  EXPECT_EQ(found("untrapped", script(job + "source venv/bin/activate\npython a.py\n")).size(), 1U);
+  EXPECT_EQ(found("untrapped", script(job + "if [ -z \"$1\" ]; then echo usage; exit 0; fi\n"
+                                            "trap 'touch x' SIGUSR1\npython a.py\n")),
+            Texts{});
+}
+
+TEST(TrapWaits, TheProgramRunsInTheForeground) {
+  const auto said = [](const std::string& signal, const std::string& text) {
+    return whole("trap-waits", script("#SBATCH --signal=" + signal + "\n" + text));
+  };
+  const std::string trap = "trap 'touch stop' USR1\n";
+  EXPECT_EQ(
+      said("B:USR1@600", trap + "srun python a.py\n"),
+      (Texts{"the trap for USR1 runs only after srun has ended",
+             "bash runs a trap when the command in the foreground has ended: what the trap is to save, or "
+             "to tell the program, comes too late",
+             "srun … & pid=$!; wait $pid", "bash(1), SIGNALS; sbatch(1), --signal"}));
+  EXPECT_EQ(said("B:USR1@600", trap + "srun python a.py &\nwait\n"), Texts{});
+  // A server in the background changes nothing, nor a copy behind the program.
+  EXPECT_EQ(said("B:USR1@600",
+                 trap + "python -m trl.scripts.vllm_serve --model a &\nsrun python a.py\ncp -r out /work\n")
+                .at(0),
+            "the trap for USR1 runs only after srun has ended");
+  EXPECT_EQ(said("B:USR1@600", trap + "srun python a.py &\nsleep 60\npython b.py\n"), Texts{});
+  EXPECT_EQ(said("B:USR1@600", trap + "exec python a.py\n"), Texts{});
+  EXPECT_EQ(said("USR1@600", trap + "srun python a.py\n"), Texts{});  // srun's tasks get it
+  EXPECT_EQ(said("B:USR1@600", "trap 'touch stop' TERM\nsrun python a.py\n"), Texts{});
+  EXPECT_EQ(said("B:USR1@600", "trap - USR1\nsrun python a.py\n"), Texts{});
+  EXPECT_EQ(said("B:USR1@600", "srun python a.py\n" + trap), Texts{});  // late-trap
+}
+
+TEST(SignalTime, TheNumberIsInSeconds) {
+  const auto said = [](const std::string& line) {
+    return found("signal-time", script("#SBATCH --signal=" + line + "\npython a.py\n"));
+  };
+  EXPECT_EQ(whole("signal-time", script("#SBATCH --signal=B:USR1@60  # 10 minutes before the limit\ntrue\n")),
+            (Texts{"the signal comes 60 seconds before the time limit, not 10 minutes",
+                   "--signal counts in seconds", "--signal=B:USR1@600", "sbatch(1), --signal"}));
+  for (const auto* right : {"B:USR1@600  # 10 minutes before", "USR2@60", "USR2@60  # before the limit"})
+    EXPECT_EQ(said(right), Texts{}) << right;
+}
+
+TEST(OutputFolder, PatternsForTheNamesOfJobAndUser) {
+  const auto said = [](const std::string& text) {
+    return whole("output-folder", script("#SBATCH --job-name=sft\n" + text));
+  };
+  const std::string why =
+      "Slurm opens this file before the script starts: if the directory is missing, the job fails without "
+      "any "
+      "output";
+  EXPECT_EQ(said("#SBATCH --output=logs/%x/%j.out\nmkdir -p logs/$SLURM_JOB_NAME\n"),
+            (Texts{"the script creates logs/%x itself, after Slurm needs it", why,
+                   "run `mkdir -p logs/sft` before sbatch", "sbatch(1), --output"}));
+  EXPECT_EQ(said("#SBATCH --output=/scratch/%u/logs/%j.out\nmkdir -p /scratch/$USER/logs\n"),
+            (Texts{"the script creates /scratch/%u/logs itself, after Slurm needs it", why,
+                   "run `mkdir -p /scratch/$USER/logs` before sbatch", "sbatch(1), --output"}));
+  EXPECT_EQ(said("#SBATCH --output=logs/%x/%j.out\nmkdir -p logs\n"), Texts{});
+  EXPECT_EQ(said("#SBATCH --output=logs/%N/%j.out\nmkdir -p logs/%N\n"), Texts{});
+}
+
+TEST(CpusPerTask, AnSrunOverSeveralLinesIsToldOnItsFirst) {
+  EXPECT_EQ(
+      found("cpus-per-task", script("#SBATCH --cpus-per-task=4\nsrun \\\n  --ntasks=1 \\\n  python a.py\n")),
+      Texts{"warning job.sh:2:1 srun does not inherit --cpus-per-task from the job"});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

@@ -281,5 +281,21 @@ TEST(GfxVersion, ThreeNumbers) {
     EXPECT_EQ(found("gfx-version", scene({set("HSA_OVERRIDE_GFX_VERSION", fine)})), Texts{}) << fine;
 }
 
+TEST(GfxVersion, ItHasToFitWhatIsBuiltFor) {
+  const auto said = [](const std::string& version, const std::string& arch) {
+    return whole("gfx-version",
+                 scene({set("PYTORCH_ROCM_ARCH", arch), set("HSA_OVERRIDE_GFX_VERSION", version)}));
+  };
+  EXPECT_EQ(
+      said("9.0.0", "gfx90a"),
+      (Texts{"HSA_OVERRIDE_GFX_VERSION=9.0.0 is not gfx90a, for which PYTORCH_ROCM_ARCH builds",
+             "gfx90a is 9.0.10: what is built for it does not run on a GPU that claims to be another",
+             "HSA_OVERRIDE_GFX_VERSION=9.0.10, or leave it out", "ROCR-Runtime libhsakmt/src/topology.c"}));
+  EXPECT_EQ(said("9.0.10", "gfx90a"), Texts{});
+  EXPECT_EQ(said("10.3.0", "gfx90a;gfx1030"), Texts{});
+  EXPECT_EQ(said("9.4.2", "gfx942:sramecc+:xnack-"), Texts{});
+  EXPECT_EQ(said("9.0.0", "native"), Texts{});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

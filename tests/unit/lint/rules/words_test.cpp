@@ -112,5 +112,26 @@ TEST(PortRange, ThatReachesThoseOfTheKernel) {
     EXPECT_EQ(of("port-range", fine), Texts{}) << fine;
 }
 
+TEST(BlanksAroundEquals, CommandsMayGetAnEqualsSign) {
+  for (const std::string text :
+       {"echo \"=\"", "echo = y", "printf = x", "log() { echo \"$@\"; }\nlog = x", "RULE '=' x"})
+    EXPECT_EQ(found("blanks-around-equals", script(text + "\n")), Texts{}) << text;
+  EXPECT_EQ(found("blanks-around-equals", script("RANK = 3\n")),
+            Texts{"error job.sh:1:1 bash treats RANK as a program"});
+}
+
+TEST(DoubleBackslash, TheNextLineIsACommandOfItsOwn) {
+  EXPECT_EQ(
+      whole("double-backslash", script("python a.py \\\\\n  --model x \\\\\n  --size 3\n")),
+      (Texts{"two backslashes end the command here",
+             "the first one quotes the second: the program gets a backslash as its last argument, and the "
+             "next line is a command of its own",
+             "one backslash", "bash(1), QUOTING"}));
+  for (const std::string text :
+       {"python a.py \\\n  --model x\n", "echo a \\\\\necho b\n",
+        "bash -c \"python a.py \\\\\n  --model x\"\n", "cat <<EOF\npython a.py \\\\\n  --model x\nEOF\n"})
+    EXPECT_EQ(found("double-backslash", script(text)), Texts{}) << text;
+}
+
 }  // namespace
 }  // namespace nlaunch::lint
