@@ -17,7 +17,8 @@ TEST(Timeline, IsATraceWithARowForEachLane) {
   timeline.add("rank 0", "join node", begin + 5ms, begin + 7500us);
   std::vector<std::string> rows;
   std::vector<json> spans;
-  for (const auto& event : json::parse(timeline.trace()).at("traceEvents")) {
+  const auto trace = json::parse(timeline.trace());
+  for (const auto& event : trace.at("traceEvents")) {
     if (event.at("ph") == "X") spans.push_back(event);
     if (event.at("name") == "thread_name") rows.push_back(event.at("args").at("name"));
   }
