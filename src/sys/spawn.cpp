@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -18,6 +19,7 @@
 #include <cstring>
 #include <expected>
 #include <memory>
+#include <new>
 
 #include "base/text.h"
 #include "sys/blocked_signals.h"
@@ -103,11 +105,17 @@ struct Child {
 /// process is copied for the child: it runs in the same memory, while this thread waits (CLONE_VFORK).
 std::expected<pid_t, int> start(const Child& child) {
   constexpr std::size_t kStack = 64U << 10U;
-  const std::unique_ptr<char[]> stack(new char[kStack]);
+  // Shared, so that the reason arrives even from a child with memory of its own.
+  void* const memory =
+      ::mmap(nullptr, kStack, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return std::unexpected(errno);
+  const auto unmap = [](void* mapped) { ::munmap(mapped, kStack); };
+  const std::unique_ptr<void, decltype(unmap)> stack(memory, unmap);
   struct Attempt {
     const Child& child;
     int reason = 0;  ///< why it could not be executed
-  } attempt{child};
+  };
+  auto& attempt = *new (memory) Attempt{child};
   const auto run = [](void* at) {
     auto& made = *static_cast<Attempt*>(at);
     made.child.execute();
@@ -118,7 +126,13 @@ std::expected<pid_t, int> start(const Child& child) {
   };
   // A handler of this process must not run in the child, in the same memory.
   const BlockedSignals blocked;
-  const pid_t pid = ::clone(run, stack.get() + kStack, CLONE_VM | CLONE_VFORK | SIGCHLD, &attempt);
+#ifdef __SANITIZE_THREAD__
+  constexpr int kMemory = 0;  // it keeps state for each thread, which a child in the same memory would change
+#else
+  constexpr int kMemory = CLONE_VM;
+#endif
+  const pid_t pid =
+      ::clone(run, static_cast<char*>(memory) + kStack, kMemory | CLONE_VFORK | SIGCHLD, &attempt);
   if (pid < 0) return std::unexpected(errno);
   if (attempt.reason == 0) return pid;
   ::waitpid(pid, nullptr, 0);
