@@ -218,14 +218,13 @@ void check_trap_waits(const LintInput& input, Report& report) {
     if (trap == nullptr) continue;
     const auto* program = runs_in_foreground(script, *trap);
     if (program == nullptr) continue;
+    const auto name = fs::path(program->words[0]).filename().string();
     report.warning(
         program->span,
-        {fmt::format("the trap for {} runs only after {} has ended", signal,
-                     fs::path(program->words[0]).filename().native()),
+        {fmt::format("the trap for {} runs only after {} has ended", signal, name),
          "bash runs a trap when the command in the foreground has ended: what the trap is to save, or to "
-         "tell "
-         "the program, comes too late",
-         fmt::format("{} … & pid=$!; wait $pid", fs::path(program->words[0]).filename().native()), ""});
+         "tell the program, comes too late",
+         fmt::format("{} … & pid=$!; wait $pid", name), ""});
     return;
   }
 }
@@ -243,7 +242,8 @@ const Registered<Rule> trap_waits_rule{{
 }};
 
 void check_signal_time(const LintInput& input, Report& report) {
-  static const RE2 kMinutes(R"re(#.*?\b(\d+)\s*-?\s*min(?:ute)?s?\b)re");
+  static const RE2 kMinutes(
+      R"re(#.*?(?:^|[^\d.])(\d+)\s*-?\s*min(?:ute)?s?\s+(?:before|prior to|ahead of)\b)re");
   constexpr std::uint32_t kMinute = 60;
   for (const auto& option : input.batch) {
     const auto value = value_of(option, "--signal");

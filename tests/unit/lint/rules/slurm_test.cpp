@@ -370,7 +370,8 @@ TEST(SignalTime, TheNumberIsInSeconds) {
   EXPECT_EQ(whole("signal-time", script("#SBATCH --signal=B:USR1@60  # 10 minutes before the limit\ntrue\n")),
             (Texts{"the signal comes 60 seconds before the time limit, not 10 minutes",
                    "--signal counts in seconds", "--signal=B:USR1@600", "sbatch(1), --signal"}));
-  for (const auto* right : {"B:USR1@600  # 10 minutes before", "USR2@60", "USR2@60  # before the limit"})
+  for (const auto* right : {"B:USR1@600  # 10 minutes before", "USR2@60", "USR2@60  # before the limit",
+                            "USR2@120  # saves every 10 minutes", "USR2@90  # 1.5 minutes before"})
     EXPECT_EQ(said(right), Texts{}) << right;
 }
 
