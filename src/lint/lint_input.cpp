@@ -1,7 +1,5 @@
 #include "lint/lint_input.h"
 
-#include <algorithm>
-
 #include "base/secrets.h"
 
 namespace nlaunch::lint {
@@ -10,11 +8,6 @@ bool Setting::holds_secret() const {
   if (unset || !value || value->find("${") != std::string::npos) return false;
   if (!password_in(*value).empty() || !key_in(*value).empty()) return true;
   return looks_like_secret(name) && may_be_secret(*value) && !is_to_be_filled_in(*value);
-}
-
-int Script::shell() const {
-  const auto first = std::ranges::min_element(commands, {}, &ScriptCommand::shell);
-  return first == commands.end() ? 0 : first->shell;
 }
 
 const Setting* Environment::find(std::string_view variable) const {

@@ -146,14 +146,12 @@ struct Script {
   std::uint32_t first_command = 0;      ///< the line after which sbatch ignores directives; 0: none
   bool misses_source = false;           ///< a file that it sources was not read: it may set traps
   std::vector<ScriptCommand> commands;  ///< in execution order; empty: it was not recorded
+  int shell = 0;                        ///< the process that runs the script itself
   std::vector<Program> programs;        ///< likewise
   std::vector<Unread> failed_tests;     ///< `[ ... ]` that bash could not evaluate
   std::vector<Unread> not_started;      ///< not started by bash, which cannot write the output file
   std::vector<Unread> unread;
   std::vector<UnsetVariable> unset;
-
-  /// The process that runs the script itself, which started before all others.
-  [[nodiscard]] int shell() const;
 };
 
 struct LintInput {

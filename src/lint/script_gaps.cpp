@@ -283,7 +283,7 @@ class Gaps {
     bool errexit = shebang_sets(script, kErrexit);
     const ScriptCommand* last = nullptr;
     for (const auto& command : script.commands) {
-      if (command.shell == script.shell()) errexit = sets_option(command, kErrexit).value_or(errexit);
+      if (command.shell == script.shell) errexit = sets_option(command, kErrexit).value_or(errexit);
       if (command.span.file == script.file) last = &command;
     }
     // After set +x nothing is traced, and an EXIT trap runs in line 1.
@@ -307,7 +307,7 @@ class Gaps {
     const auto& script = *input_.script;
     const ScriptCommand* last = nullptr;
     for (const auto& command : script.commands)
-      if (command.shell == script.shell() && command.span.file == script.file) last = &command;
+      if (command.shell == script.shell && command.span.file == script.file) last = &command;
     const bool sources = last != nullptr && (last->words[0] == "source" || last->words[0] == ".");
     return sources ? last->span.line : 0;
   }

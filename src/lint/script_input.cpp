@@ -137,8 +137,11 @@ class RecordingReader {
 
   LintInput read() {
     for (const auto& one : recording_.traced) read_traced(one);
+    auto& script = *input_.script;
+    if (!script.commands.empty())  // the shell of the script starts before all others
+      script.shell = std::ranges::min(script.commands, {}, &ScriptCommand::shell).shell;
     read_commands();
-    for (auto& command : input_.script->commands) {
+    for (auto& command : script.commands) {
       const auto& span = command.span;
       for (const auto& [one, background] : working_) {
         const auto& [script, line, program] = one;

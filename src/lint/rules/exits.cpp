@@ -72,7 +72,7 @@ const Registered<Rule> exit_code_lost_rule{{
 
 void check_late_trap(const LintInput& input, Report& report) {
   if (!input.script || input.script->commands.empty()) return;
-  const auto shell = input.script->shell();
+  const auto shell = input.script->shell;
   const ScriptCommand* trap = nullptr;
   bool worked = false;
   for (const auto& command : input.script->commands) {
@@ -278,7 +278,7 @@ bool looks_at_codes(const Script& script, std::uint32_t line, bool background = 
 std::optional<ScriptCommand> last_command(const Script& script) {
   const ScriptCommand* last = nullptr;
   for (const auto& command : script.commands)
-    if (command.shell == script.shell()) last = &command;
+    if (command.shell == script.shell) last = &command;
   if (last == nullptr || sets_option(*last, kXtrace) != false)
     return last ? std::optional(*last) : std::nullopt;
   const SourceLines lines(script.file);
@@ -308,7 +308,7 @@ void check_code_of_task(const LintInput& input, const Step& step, Report& report
   };
   std::map<int, Shell> shells;
   for (const auto& command : script.commands) {
-    if (command.shell == script.shell() || command.span.file != script.file ||
+    if (command.shell == script.shell || command.span.file != script.file ||
         command.span.line != step.span.line || command.words[0] == "srun")
       continue;
     auto& one = shells[command.shell];
@@ -351,7 +351,7 @@ void check_exit_code_hidden(const LintInput& input, Report& report) {
     // mv and cp are recorded as work of the job, but are not what it is for.
     if (command.works && command.span.file == script.file && !same && !always_succeeds(command))
       program = errexit && !command.background ? nullptr : &command;
-    if (command.shell != script.shell()) continue;
+    if (command.shell != script.shell) continue;
     errexit = sets_option(command, kErrexit).value_or(errexit);
   }
   if (program == nullptr || !last || last->span.file != script.file ||
@@ -438,7 +438,7 @@ void check_cleanup_fails(const LintInput& input, Report& report) {
   if (!input.script || input.script->commands.empty()) return;
   const auto& script = *input.script;
   const SourceLines lines(script.file);
-  const auto shell = script.shell();
+  const auto shell = script.shell;
   bool errexit = shebang_sets(script, kErrexit);
   bool worked = false;
   std::set<std::string> killed;
@@ -478,7 +478,7 @@ const Registered<Rule> cleanup_fails_rule{{
 std::map<std::uint32_t, std::size_t> repeated_programs(const Script& script) {
   std::map<std::uint32_t, std::size_t> times;
   bool errexit = shebang_sets(script, kErrexit);
-  const auto shell = script.shell();
+  const auto shell = script.shell;
   for (const auto& command : script.commands) {
     if (command.shell != shell) continue;
     errexit = sets_option(command, kErrexit).value_or(errexit);
@@ -533,7 +533,7 @@ void check_cancels_itself(const LintInput& input, Report& report) {
   for (const auto& command : script.commands) {
     if (command.span.file != script.file) continue;
     worked = worked || command.works;
-    if (command.shell == script.shell() && command.words[0] != "exit" && command.words[0] != "echo")
+    if (command.shell == script.shell && command.words[0] != "exit" && command.words[0] != "echo")
       last = &command;
   }
   const SourceLines lines(script.file);
@@ -809,7 +809,7 @@ bool follows_work(const Script& script, std::size_t at) {
     const auto& command = script.commands[--at];
     if (command.works && !command.background && command.span.file == script.file && !always_succeeds(command))
       return true;
-    if (command.shell == script.shell()) return false;
+    if (command.shell == script.shell) return false;
   }
   return false;
 }
@@ -824,7 +824,7 @@ void check_exit_code_printed(const LintInput& input, Report& report) {
   bool errexit = shebang_sets(script, kErrexit);
   for (std::size_t i = 0; i < script.commands.size(); ++i) {
     const auto& command = script.commands[i];
-    if (command.shell != script.shell() || command.span.file != script.file) continue;
+    if (command.shell != script.shell || command.span.file != script.file) continue;
     errexit = sets_option(command, kErrexit).value_or(errexit);
     const auto line = lines.line(command.span.line);
     std::string name;

@@ -597,7 +597,7 @@ void check_unused(const LintInput& input, Report& report) {
   std::set<std::string> seen;
   std::size_t told = 0;
   for (const auto& command : script.commands) {
-    if (command.shell != script.shell() || command.span.file != script.file || told >= kMost) continue;
+    if (command.shell != script.shell || command.span.file != script.file || told >= kMost) continue;
     const auto name = name_set_alone(command, lines);
     constexpr std::size_t kShortest = 3;
     if (name.size() < kShortest || names_path(name) || input.began_with.contains(name) ||

@@ -261,7 +261,7 @@ void check_secret_traced(const LintInput& input, Report& report) {
   if (!input.script || input.script->commands.empty()) return;
   const auto& script = *input.script;
   const SourceLines lines(script.file);
-  const auto shell = script.shell();
+  const auto shell = script.shell;
   bool xtrace = shebang_sets(script, kXtrace);
   for (const auto& command : script.commands) {
     if (command.shell != shell) continue;

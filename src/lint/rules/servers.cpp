@@ -487,7 +487,7 @@ bool never_ends(const Script& script, const ScriptCommand& command) {
 /// there is none. Commands in the background are traced when they get to run: their lines tell which they
 /// are.
 const ScriptCommand* server_before(const Script& script, const ScriptCommand& wait) {
-  const bool in_task = wait.shell != script.shell();  // in the text of a step, which is all on its line
+  const bool in_task = wait.shell != script.shell;  // in the text of a step, which is all on its line
   const ScriptCommand* server = nullptr;
   bool ends = false;
   std::set<std::uint32_t> lines;

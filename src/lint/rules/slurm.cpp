@@ -181,7 +181,7 @@ const Registered<Rule> untrapped_rule{{
 const ScriptCommand* trap_for(const Script& script, const std::string& signal) {
   const auto found = std::ranges::find_if(script.commands, [&](const ScriptCommand& command) {
     const auto& words = command.words;
-    return command.shell == script.shell() && words[0] == "trap" && words.size() > 2 && !words[1].empty() &&
+    return command.shell == script.shell && words[0] == "trap" && words.size() > 2 && !words[1].empty() &&
            words[1] != "-" && std::any_of(words.begin() + 2, words.end(), [&](const std::string& word) {
              return warning_signal(word) == signal;
            });
@@ -658,7 +658,7 @@ void check_rank_of_shell(const LintInput& input, Report& report) {
          ""});
   };
   if (input.steps.empty()) return;
-  const auto batch_shell = input.script->shell();
+  const auto batch_shell = input.script->shell;
   for (const auto& command : input.script->commands) {
     if (command.shell != batch_shell || command.span.file != input.script->file) continue;
     const auto& word =
