@@ -70,41 +70,6 @@ const Registered<Rule> exit_code_lost_rule{{
     .check = check_exit_code_lost,
 }};
 
-void check_late_trap(const LintInput& input, Report& report) {
-  if (!input.script || input.script->commands.empty()) return;
-  const auto shell = input.script->shell;
-  const ScriptCommand* trap = nullptr;
-  bool worked = false;
-  for (const auto& command : input.script->commands) {
-    if (command.shell != shell) continue;
-    const auto& name = command.words[0];
-    if (command.works || name == "wait") {
-      worked = worked || command.works;
-      trap = nullptr;  // there is still something to catch
-    } else if (name == "trap" && worked && command.words.size() > 2 && command.words[1] != "-" &&
-               !command.words[1].empty() && command.words[1] != "--") {
-      trap = &command;
-    }
-  }
-  if (trap == nullptr) return;
-  report.warning(trap->span,
-                 {"this trap is set after the work is done",
-                  "it catches nothing that happens earlier: the signal before the time limit kills "
-                  "the script, and a failure under set -e exits it",
-                  "set it before the first program", ""});
-}
-
-const Registered<Rule> late_trap_rule{{
-    .order = 375,
-    .name = "late-trap",
-    .title = "a trap that is set after the work",
-    .explain =
-        "A trap takes effect from the line that sets it. After the last program, it saves nothing, requests "
-        "no requeue and cleans up nothing for a failed job.",
-    .source = "bash(1), trap",
-    .check = check_late_trap,
-}};
-
 /// True if it blocks until something exits.
 bool stays(const ScriptCommand& command) {
   constexpr std::array<std::string_view, 6> kNames{"wait", "sleep", "tail", "read", "inotifywait", "exec"};
@@ -557,43 +522,6 @@ const Registered<Rule> cancels_itself_rule{{
     .check = check_cancels_itself,
 }};
 
-/// `trap '… scancel $SLURM_JOB_ID …' EXIT`, without a condition.
-void check_trap_cancels(const LintInput& input, Report& report) {
-  if (!input.script || !(input.slurm || !input.batch.empty())) return;
-  static const RE2 kCancels(
-      R"re((?:^|;|\n)\s*scancel\s+"?\$\{?SLURM_JOB_?ID\}?(\.\$\{?SLURM_STEP_?ID\}?)?)re");
-  static const RE2 kTests(R"re(\bif\b|\bcase\b|&&|\|\||\[)re");
-  for (const auto& command : input.script->commands) {
-    const auto& words = command.words;
-    std::string step;
-    if (words[0] != "trap" || words.size() < 3 ||
-        std::none_of(words.begin() + 2, words.end(),
-                     [](const auto& word) { return word == "EXIT" || word == "0"; }) ||
-        RE2::PartialMatch(words[1], kTests) || !RE2::PartialMatch(words[1], kCancels, &step))
-      continue;
-    if (step.empty())
-      return report.warning(
-          command.span,
-          {"the EXIT trap cancels the job itself: Slurm considers it CANCELLED, whatever it did",
-           "success and failure look the same in sacct, and dependent jobs (afterok) never start",
-           "kill what still runs (kill $PID), and let the script end", ""});
-    return report.warning(command.span, {"the EXIT trap cancels its own step, also after a success",
-                                         "srun then fails, whatever the program did",
-                                         "end the other tasks (ray stop), and let the step end", ""});
-  }
-}
-
-const Registered<Rule> trap_cancels_rule{{
-    .order = 385,
-    .name = "trap-cancels",
-    .title = "an EXIT trap that cancels its own job or step",
-    .explain =
-        "An EXIT trap runs at each end, also after a success. scancel makes the job or step CANCELLED, "
-        "and srun fail.",
-    .source = "bash(1), trap; scancel(1)",
-    .check = check_trap_cancels,
-}};
-
 void check_status_of_test(const LintInput& input, Report& report) {
   if (!input.script) return;
   static const RE2 kTest(R"re(^\s*if\s+(\[\[?|test|\(\()\s.*\$\?.*(?:;\s*then)?\s*$)re");
@@ -618,41 +546,6 @@ const Registered<Rule> status_of_test_rule{{
     .explain = "In `if [ $? -ne 0 ]; then echo $?`, the second $? is the exit code of [ ], which is 0.",
     .source = "bash(1), Special Parameters",
     .check = check_status_of_test,
-}};
-
-void check_not_a_child(const LintInput& input, Report& report) {
-  if (!input.script) return;
-  static const RE2 kSearch(
-      R"re(\bp(?:grep|kill)\s+(?:-\S+\s+)*-P\s+"?\$(?:\$|BASHPID)"?\s+(?:-\S+\s+)*["']?([\w.-]+))re");
-  const SourceLines lines(input.script->file);
-  for (std::uint32_t number = 1; number <= lines.count(); ++number) {
-    std::string name;
-    if (text::trim(lines.line(number)).starts_with('#') ||
-        !RE2::PartialMatch(lines.line(number), kSearch, &name))
-      continue;
-    std::size_t started = 0;
-    bool by_srun = true;
-    for (const auto& program : input.script->programs) {
-      if (shell::program_name(program.words[0]).find(name) == std::string::npos) continue;
-      ++started;
-      by_srun = by_srun && program.step;
-    }
-    if (started == 0 || !by_srun) continue;
-    return report.warning(
-        lines.whole(number),
-        {fmt::format("{} is no child of this shell: srun starts it", name),
-         "-P searches only the shell's children: nothing is found, and nothing gets the signal",
-         "srun … & pid=$!, then kill -USR1 $pid: srun forwards it to its tasks", ""});
-  }
-}
-
-const Registered<Rule> not_a_child_rule{{
-    .order = 388,
-    .name = "not-a-child",
-    .title = "a search among the shell's children for a program that srun starts",
-    .explain = "slurmstepd starts the tasks of a step. The child of the batch script is srun.",
-    .source = "pgrep(1), --parent; srun(1), SIGNALS AND ESCAPE SEQUENCES",
-    .check = check_not_a_child,
 }};
 
 /// The lines of the commands of a function; empty if the text does not have it.

@@ -154,16 +154,6 @@ TEST(NotWaitedFor, AJobEndsWithItsScript) {
   EXPECT_EQ(found("not-waited-for", script("python a.py &\n")), Texts{});
 }
 
-TEST(LateTrap, BehindTheWorkItCatchesNothing) {
-  EXPECT_EQ(found("late-trap", script("python a.py\ntrap 'rm x' EXIT\n")),
-            Texts{"warning job.sh:2:1 this trap is set after the work is done"});
-  for (const auto* fine :
-       {"trap 'rm x' EXIT\npython a.py\n", "python a.py &\ntrap 'kill %1' TERM\nwait\n", "trap 'rm x' EXIT\n",
-        "python a.py\ntrap - EXIT\n", "python a.py\ntrap 'rm x' EXIT\npython b.py\n"}) {
-    EXPECT_EQ(found("late-trap", script(fine)), Texts{}) << fine;
-  }
-}
-
 TEST(ExitCodeHidden, ByACommandThatAsksTheClusterOrCleansUp) {
   for (const std::string last : {"pwd", "hostname", "ray stop", "rm -rf /tmp/x", "squeue --me", "nvidia-smi"})
     EXPECT_EQ(hidden("srun python a.py\n" + last + "\n").size(), 1U) << last;
@@ -359,22 +349,6 @@ TEST(ExitCodeHidden, ATestInTheTextOfAProgramIsNotTheScripts) {
             Texts{});
 }
 
-TEST(TrapCancels, AnExitTrapThatCancelsItsOwnJobOrStep) {
-  EXPECT_EQ(whole("trap-cancels", script("#SBATCH --nodes=2\nsrun bash -c \"trap 'echo end; scancel "
-                                         "\\$SLURM_JOB_ID.\\$SLURM_STEP_ID' EXIT; python a.py\"\n")),
-            (Texts{"the EXIT trap cancels its own step, also after a success",
-                   "srun then fails, whatever the program did",
-                   "end the other tasks (ray stop), and let the step end", "bash(1), trap; scancel(1)"}));
-  EXPECT_EQ(
-      found("trap-cancels", script("#SBATCH --nodes=2\ntrap 'scancel $SLURM_JOB_ID' EXIT\npython a.py\n")),
-      Texts{"warning job.sh:2:1 the EXIT trap cancels the job itself: Slurm considers it CANCELLED, "
-            "whatever it did"});
-  for (const std::string trap : {"'[ $? = 0 ] || scancel $SLURM_JOB_ID' EXIT", "'scancel $OTHER' EXIT",
-                                 "'scancel $SLURM_JOB_ID' TERM"})
-    EXPECT_EQ(found("trap-cancels", script("#SBATCH --nodes=2\ntrap " + trap + "\npython a.py\n")), Texts{})
-        << trap;
-}
-
 TEST(StatusOfTest, TheCodeIsThatOfTheTest) {
   EXPECT_EQ(whole("status-of-test", script("python a.py\nif [[ $? -ne 0 ]]; then\n  echo \"code $?\"\nfi\n")),
             (Texts{"$? is 0 here: it is the exit code of the test, not of the program",
@@ -386,17 +360,6 @@ TEST(StatusOfTest, TheCodeIsThatOfTheTest) {
         << body;
   EXPECT_EQ(found("status-of-test", script("python a.py\nif [ $? -ne 0 ]; then\n  ls\n  echo $?\nfi\n")),
             Texts{});
-}
-
-TEST(NotAChild, SrunStartsIt) {
-  const std::string handler = "stop() { kill -USR1 $(pgrep -P $$ python); }\ntrap stop USR1\n";
-  EXPECT_EQ(whole("not-a-child", script(handler + "srun python a.py &\nwait\n")),
-            (Texts{"python is no child of this shell: srun starts it",
-                   "-P searches only the shell's children: nothing is found, and nothing gets the signal",
-                   "srun … & pid=$!, then kill -USR1 $pid: srun forwards it to its tasks",
-                   "pgrep(1), --parent; srun(1), SIGNALS AND ESCAPE SEQUENCES"}));
-  EXPECT_EQ(found("not-a-child", script(handler + "python a.py &\nwait\n")), Texts{});
-  EXPECT_EQ(found("not-a-child", script(handler + "srun python a.py &\npython b.py &\nwait\n")), Texts{});
 }
 
 TEST(FailureOnlyPrinted, AHandlerThatExitsWithZero) {

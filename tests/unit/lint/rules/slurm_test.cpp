@@ -76,19 +76,6 @@ TEST(CpusPerTask, UnlessItDoes) {
   EXPECT_EQ(found("cpus-per-task", script("#SBATCH --cpus-per-gpu=2\nsrun python a.py\n")), Texts{});
 }
 
-TEST(Usr1, OthersTakeIt) {
-  const auto said = [](const std::string& signal) {
-    const auto all = whole("usr1", script("#SBATCH --time=1\n#SBATCH --signal=" + signal + "\n"));
-    return all.empty() ? "" : all.at(2);
-  };
-  EXPECT_EQ(said("USR1@60"), "USR2, or TERM: --signal=USR2@…");
-  EXPECT_EQ(said("SIGUSR1@60"), "USR2, or TERM: --signal=USR2@…");
-  EXPECT_EQ(said("10@60"), "USR2, or TERM: --signal=USR2@…");
-  EXPECT_EQ(said("B:USR1@60"), "");  // the shell's alone
-  for (const auto* other : {"USR2@60", "B:TERM@10", "12@60", "B:12@60", "110@60"})
-    EXPECT_EQ(said(other), "") << other;
-}
-
 Texts late_folder(const std::string& option, const std::string& command) {
   return found("output-folder", script("#SBATCH " + option + "\n" + command + "\n"));
 }
@@ -293,19 +280,6 @@ TEST(RankOfShell, TheFirstNodesNameMayBeMeant) {
             1U);
 }
 
-TEST(Untrapped, ASignalToAShellThatDoesNotKnowIt) {
-  const auto said = [](const std::string& signal, const std::string& text) {
-    return found("untrapped", script("#SBATCH --signal=" + signal + "\n" + text + "python a.py\n"));
-  };
-  EXPECT_EQ(said("B:USR1@60", ""),
-            Texts{"warning job.sh:1:1 Slurm sends USR1 to the batch shell, which has no trap for it"});
-  EXPECT_EQ(said("B:10@60", "trap 'touch x' TERM\n").size(), 1U);
-  for (const std::string name : {"USR1", "SIGUSR1", "10", "EXIT"})
-    EXPECT_EQ(said("B:USR1@60", "trap 'touch x' " + name + "\n"), Texts{}) << name;
-  EXPECT_EQ(said("USR2@60", ""), Texts{});
-  EXPECT_EQ(said("B:USR1@60", "exec "), Texts{});
-}
-
 TEST(ArrayOutput, OneFileForAllTasks) {
   const auto output = [](const std::string& option) {
     return found("array-output",
@@ -326,53 +300,6 @@ TEST(LostDirective, NotOneThatAnotherReplaces) {
 TEST(OutputFolder, BelowTheFolderOfTheJob) {
   EXPECT_EQ(late_folder("--output=logs/%j.out", "ROOT=$SLURM_SUBMIT_DIR\nmkdir -p \"$ROOT/logs\""),
             Texts{"warning job.sh:1:1 the script creates logs itself, after Slurm needs it"});
-}
-
-TEST(Untrapped, ATrapMayBeWhereLintDidNotGetTo) {
-  const std::string job = "#SBATCH --signal=B:USR1@600\n";
-  EXPECT_EQ(found("untrapped", script(job + "source scripts/requeue.sh\npython a.py\n")), Texts{});
-  // A virtual environment sets no trap.
-  EXPECT_EQ(found("untrapped", script(job + "source venv/bin/activate\npython a.py\n")).size(), 1U);
-  EXPECT_EQ(found("untrapped", script(job + "if [ -z \"$1\" ]; then echo usage; exit 0; fi\n"
-                                            "trap 'touch x' SIGUSR1\npython a.py\n")),
-            Texts{});
-}
-
-TEST(TrapWaits, TheProgramRunsInTheForeground) {
-  const auto said = [](const std::string& signal, const std::string& text) {
-    return whole("trap-waits", script("#SBATCH --signal=" + signal + "\n" + text));
-  };
-  const std::string trap = "trap 'touch stop' USR1\n";
-  EXPECT_EQ(
-      said("B:USR1@600", trap + "srun python a.py\n"),
-      (Texts{"the trap for USR1 runs only after srun has ended",
-             "bash runs a trap when the command in the foreground has ended: what the trap is to save, or "
-             "to tell the program, comes too late",
-             "srun … & pid=$!; wait $pid", "bash(1), SIGNALS; sbatch(1), --signal"}));
-  EXPECT_EQ(said("B:USR1@600", trap + "srun python a.py &\nwait\n"), Texts{});
-  // A server in the background changes nothing, nor a copy behind the program.
-  EXPECT_EQ(said("B:USR1@600",
-                 trap + "python -m trl.scripts.vllm_serve --model a &\nsrun python a.py\ncp -r out /work\n")
-                .at(0),
-            "the trap for USR1 runs only after srun has ended");
-  EXPECT_EQ(said("B:USR1@600", trap + "srun python a.py &\nsleep 60\npython b.py\n"), Texts{});
-  EXPECT_EQ(said("B:USR1@600", trap + "exec python a.py\n"), Texts{});
-  EXPECT_EQ(said("USR1@600", trap + "srun python a.py\n"), Texts{});  // srun's tasks get it
-  EXPECT_EQ(said("B:USR1@600", "trap 'touch stop' TERM\nsrun python a.py\n"), Texts{});
-  EXPECT_EQ(said("B:USR1@600", "trap - USR1\nsrun python a.py\n"), Texts{});
-  EXPECT_EQ(said("B:USR1@600", "srun python a.py\n" + trap), Texts{});  // late-trap
-}
-
-TEST(SignalTime, TheNumberIsInSeconds) {
-  const auto said = [](const std::string& line) {
-    return found("signal-time", script("#SBATCH --signal=" + line + "\npython a.py\n"));
-  };
-  EXPECT_EQ(whole("signal-time", script("#SBATCH --signal=B:USR1@60  # 10 minutes before the limit\ntrue\n")),
-            (Texts{"the signal comes 60 seconds before the time limit, not 10 minutes",
-                   "--signal counts in seconds", "--signal=B:USR1@600", "sbatch(1), --signal"}));
-  for (const auto* right : {"B:USR1@600  # 10 minutes before", "USR2@60", "USR2@60  # before the limit",
-                            "USR2@120  # saves every 10 minutes", "USR2@90  # 1.5 minutes before"})
-    EXPECT_EQ(said(right), Texts{}) << right;
 }
 
 TEST(OutputFolder, PatternsForTheNamesOfJobAndUser) {

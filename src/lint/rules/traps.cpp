@@ -1,0 +1,302 @@
+#include <fmt/format.h>
+#include <re2/re2.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/registry.h"
+#include "base/text.h"
+#include "lint/programs.h"
+#include "lint/rule.h"
+#include "lint/script_text.h"
+#include "shell/words.h"
+
+/// Signals and traps: what a trap does, and whether the warning before the time limit reaches the program.
+namespace nlaunch::lint {
+namespace {
+
+void check_late_trap(const LintInput& input, Report& report) {
+  if (!input.script || input.script->commands.empty()) return;
+  const auto shell = input.script->shell;
+  const ScriptCommand* trap = nullptr;
+  bool worked = false;
+  for (const auto& command : input.script->commands) {
+    if (command.shell != shell) continue;
+    const auto& name = command.words[0];
+    if (command.works || name == "wait") {
+      worked = worked || command.works;
+      trap = nullptr;  // there is still something to catch
+    } else if (name == "trap" && worked && command.words.size() > 2 && command.words[1] != "-" &&
+               !command.words[1].empty() && command.words[1] != "--") {
+      trap = &command;
+    }
+  }
+  if (trap == nullptr) return;
+  report.warning(trap->span,
+                 {"this trap is set after the work is done",
+                  "it catches nothing that happens earlier: the signal before the time limit kills "
+                  "the script, and a failure under set -e exits it",
+                  "set it before the first program", ""});
+}
+
+const Registered<Rule> late_trap_rule{{
+    .order = 375,
+    .name = "late-trap",
+    .title = "a trap that is set after the work",
+    .explain =
+        "A trap takes effect from the line that sets it. After the last program, it saves nothing, requests "
+        "no requeue and cleans up nothing for a failed job.",
+    .source = "bash(1), trap",
+    .check = check_late_trap,
+}};
+
+/// `trap '… scancel $SLURM_JOB_ID …' EXIT`, without a condition.
+void check_trap_cancels(const LintInput& input, Report& report) {
+  if (!input.script || !(input.slurm || !input.batch.empty())) return;
+  static const RE2 kCancels(
+      R"re((?:^|;|\n)\s*scancel\s+"?\$\{?SLURM_JOB_?ID\}?(\.\$\{?SLURM_STEP_?ID\}?)?)re");
+  static const RE2 kTests(R"re(\bif\b|\bcase\b|&&|\|\||\[)re");
+  for (const auto& command : input.script->commands) {
+    const auto& words = command.words;
+    std::string step;
+    if (words[0] != "trap" || words.size() < 3 ||
+        std::none_of(words.begin() + 2, words.end(),
+                     [](const auto& word) { return word == "EXIT" || word == "0"; }) ||
+        RE2::PartialMatch(words[1], kTests) || !RE2::PartialMatch(words[1], kCancels, &step))
+      continue;
+    if (step.empty())
+      return report.warning(
+          command.span,
+          {"the EXIT trap cancels the job itself: Slurm considers it CANCELLED, whatever it did",
+           "success and failure look the same in sacct, and dependent jobs (afterok) never start",
+           "kill what still runs (kill $PID), and let the script end", ""});
+    return report.warning(command.span, {"the EXIT trap cancels its own step, also after a success",
+                                         "srun then fails, whatever the program did",
+                                         "end the other tasks (ray stop), and let the step end", ""});
+  }
+}
+
+const Registered<Rule> trap_cancels_rule{{
+    .order = 385,
+    .name = "trap-cancels",
+    .title = "an EXIT trap that cancels its own job or step",
+    .explain =
+        "An EXIT trap runs at each end, also after a success. scancel makes the job or step CANCELLED, "
+        "and srun fail.",
+    .source = "bash(1), trap; scancel(1)",
+    .check = check_trap_cancels,
+}};
+
+void check_not_a_child(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  static const RE2 kSearch(
+      R"re(\bp(?:grep|kill)\s+(?:-\S+\s+)*-P\s+"?\$(?:\$|BASHPID)"?\s+(?:-\S+\s+)*["']?([\w.-]+))re");
+  const SourceLines lines(input.script->file);
+  for (std::uint32_t number = 1; number <= lines.count(); ++number) {
+    std::string name;
+    if (text::trim(lines.line(number)).starts_with('#') ||
+        !RE2::PartialMatch(lines.line(number), kSearch, &name))
+      continue;
+    std::size_t started = 0;
+    bool by_srun = true;
+    for (const auto& program : input.script->programs) {
+      if (shell::program_name(program.words[0]).find(name) == std::string::npos) continue;
+      ++started;
+      by_srun = by_srun && program.step;
+    }
+    if (started == 0 || !by_srun) continue;
+    return report.warning(
+        lines.whole(number),
+        {fmt::format("{} is no child of this shell: srun starts it", name),
+         "-P searches only the shell's children: nothing is found, and nothing gets the signal",
+         "srun … & pid=$!, then kill -USR1 $pid: srun forwards it to its tasks", ""});
+  }
+}
+
+const Registered<Rule> not_a_child_rule{{
+    .order = 388,
+    .name = "not-a-child",
+    .title = "a search among the shell's children for a program that srun starts",
+    .explain = "slurmstepd starts the tasks of a step. The child of the batch script is srun.",
+    .source = "pgrep(1), --parent; srun(1), SIGNALS AND ESCAPE SEQUENCES",
+    .check = check_not_a_child,
+}};
+
+/// The signal of "B:USR1@60", "SIGUSR1", "10": "USR1".
+std::string warning_signal(std::string text) {
+  text = text.substr(text.rfind(':') + 1);
+  text = text.substr(0, text.find('@'));
+  if (text.starts_with("SIG")) text = text.substr(3);
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kNumbers{
+      {{"10", "USR1"}, {"12", "USR2"}, {"15", "TERM"}}};
+  for (const auto& [number, name] : kNumbers)
+    if (text == number) return std::string(name);
+  return text;
+}
+
+/// A line of the script sets such a trap, which the recording did not reach: in a branch, or behind an exit.
+bool has_line_of_trap(const Script& script, const std::string& signal) {
+  const RE2 traps("(?m)^\\s*trap\\s.*\\b(?:(?:SIG)?" + RE2::QuoteMeta(signal) + "|EXIT|0)\\b");
+  return RE2::PartialMatch(script.file->text, traps);
+}
+
+/// A trap for this signal, or for any exit.
+bool traps(const LintInput& input, const std::string& signal) {
+  return std::ranges::any_of(input.script->commands, [&](const ScriptCommand& command) {
+    return command.words[0] == "trap" && std::ranges::any_of(command.words, [&](const std::string& word) {
+             return warning_signal(word) == signal || word == "EXIT" || word == "0";
+           });
+  });
+}
+
+void check_usr1(const LintInput& input, Report& report) {
+  for (const auto& option : input.batch) {
+    const auto signal = value_of(option, "--signal");
+    if (signal.starts_with("B:") || warning_signal(signal) != "USR1") continue;
+    report.warning(option.span, {"--signal requests USR1",
+                                 "NCCL and some frameworks handle this signal themselves or die from it: "
+                                 "the job is killed when it "
+                                 "should have been saved",
+                                 "USR2, or TERM: --signal=USR2@…", ""});
+  }
+}
+
+const Registered<Rule> usr1_rule{{
+    .order = 410,
+    .name = "usr1",
+    .title = "a warning signal that libraries use",
+    .explain = "By default USR1 kills a process, and libraries use it for their own purposes.",
+    .source = "facebookincubator/submitit pull request 1708",
+    .check = check_usr1,
+}};
+
+void check_untrapped(const LintInput& input, Report& report) {
+  if (!input.script || input.script->commands.empty() || input.by_nlaunch || input.script->misses_source)
+    return;
+  // The shell executes the program, which then gets the signal itself.
+  for (const auto& command : input.script->commands)
+    if (command.words[0] == "exec" && command.words.size() > 1) return;
+  for (const auto& option : input.batch) {
+    const auto value = value_of(option, "--signal");
+    const auto signal = warning_signal(value);
+    if (!value.starts_with("B:") || traps(input, signal) || has_line_of_trap(*input.script, signal)) continue;
+    report.warning(
+        option.span,
+        {fmt::format("Slurm sends {} to the batch shell, which has no trap for it", signal),
+         "B: means only the shell: the signal kills it immediately, and the job with it, before anything is "
+         "saved",
+         fmt::format("trap 'kill -{0} $pid; wait $pid' {0}, above srun … & pid=$!; wait $pid", signal), ""});
+  }
+}
+
+const Registered<Rule> untrapped_rule{{
+    .order = 411,
+    .name = "untrapped",
+    .title = "a warning signal to a batch shell that has no trap for it",
+    .explain = "--signal=B:USR1@60 goes to the batch shell. The signal kills bash if it has no trap; a trap "
+               "runs only "
+               "after the foreground program has exited, or while bash is in `wait`.",
+    .source = "sbatch(1), --signal; bash(1), SIGNALS",
+    .check = check_untrapped,
+}};
+
+/// The trap that the batch shell sets for a signal; nullptr if it sets none.
+const ScriptCommand* trap_for(const Script& script, const std::string& signal) {
+  const auto found = std::ranges::find_if(script.commands, [&](const ScriptCommand& command) {
+    const auto& words = command.words;
+    return command.shell == script.shell && words[0] == "trap" && words.size() > 2 && !words[1].empty() &&
+           words[1] != "-" && std::any_of(words.begin() + 2, words.end(), [&](const std::string& word) {
+             return warning_signal(word) == signal;
+           });
+  });
+  return found == script.commands.end() ? nullptr : &*found;
+}
+
+/// What the script runs behind the trap for as long as it works, srun if there is one; nullptr if it may wait
+/// for programs in the background, other than servers.
+const ScriptCommand* runs_in_foreground(const Script& script, const ScriptCommand& trap) {
+  const bool trains_behind = std::ranges::any_of(
+      script.programs, [](const Program& one) { return one.works && one.background && !is_server(one); });
+  if (trains_behind) return nullptr;
+  const ScriptCommand* program = nullptr;
+  for (const auto& command : script.commands) {
+    const auto& words = command.words;
+    if (words[0] == "wait" || (words[0] == "exec" && words.size() > 1)) return nullptr;
+    const bool copies = words[0] == "cp" || words[0] == "mv";
+    if (!command.works || command.background || copies || &command < &trap ||
+        command.span.file != script.file)
+      continue;
+    if (program == nullptr || program->words[0] != "srun" || words[0] == "srun") program = &command;
+  }
+  return program;
+}
+
+void check_trap_waits(const LintInput& input, Report& report) {
+  if (!input.script || !ran_to_its_end(*input.script)) return;
+  const auto& script = *input.script;
+  for (const auto& option : input.batch) {
+    const auto value = value_of(option, "--signal");
+    const auto signal = warning_signal(value);
+    const auto* trap = value.starts_with("B:") ? trap_for(script, signal) : nullptr;
+    if (trap == nullptr) continue;
+    const auto* program = runs_in_foreground(script, *trap);
+    if (program == nullptr) continue;
+    const auto name = std::filesystem::path(program->words[0]).filename().string();
+    report.warning(
+        program->span,
+        {fmt::format("the trap for {} runs only after {} has ended", signal, name),
+         "bash runs a trap when the command in the foreground has ended: what the trap is to save, or to "
+         "tell the program, comes too late",
+         fmt::format("{} … & pid=$!; wait $pid", name), ""});
+    return;
+  }
+}
+
+const Registered<Rule> trap_waits_rule{{
+    .order = 413,
+    .name = "trap-waits",
+    .title = "a trap for the warning signal that waits for the program in the foreground",
+    .explain =
+        "--signal=B:USR1@300 goes to the batch shell alone. bash notes the signal, but runs its trap only "
+        "after the foreground command has ended: at the time limit, Slurm kills both. In `wait`, bash "
+        "runs it at once.",
+    .source = "bash(1), SIGNALS; sbatch(1), --signal",
+    .check = check_trap_waits,
+}};
+
+void check_signal_time(const LintInput& input, Report& report) {
+  static const RE2 kMinutes(
+      R"re(#.*?(?:^|[^\d.])(\d+)\s*-?\s*min(?:ute)?s?\s+(?:before|prior to|ahead of)\b)re");
+  constexpr std::uint32_t kMinute = 60;
+  for (const auto& option : input.batch) {
+    const auto value = value_of(option, "--signal");
+    const auto at = value.find('@');
+    if (at == std::string::npos || !option.span.file) continue;
+    const auto seconds = text::whole_number<std::uint32_t>(value.substr(at + 1));
+    auto line = option.span.source_line();
+    line = line.substr(std::min(line.find("SBATCH"), line.size()));
+    std::uint32_t minutes = 0;
+    const bool told = RE2::PartialMatch(line, kMinutes, &minutes);
+    if (!seconds || !told || *seconds == minutes * kMinute) continue;
+    report.warning(option.span, {fmt::format("the signal comes {} before the time limit, not {}",
+                                             text::count(*seconds, "second"), text::count(minutes, "minute")),
+                                 "--signal counts in seconds",
+                                 fmt::format("--signal={}@{}", value.substr(0, at), minutes * kMinute), ""});
+  }
+}
+
+const Registered<Rule> signal_time_rule{{
+    .order = 414,
+    .name = "signal-time",
+    .title = "a warning signal at another time than its comment says",
+    .explain = "The number after @ in --signal is in seconds.",
+    .source = "sbatch(1), --signal",
+    .check = check_signal_time,
+}};
+
+}  // namespace
+}  // namespace nlaunch::lint
