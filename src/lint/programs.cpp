@@ -1,9 +1,11 @@
 #include "lint/programs.h"
 
 #include <algorithm>
+#include <array>
 #include <tuple>
 
 #include "base/text.h"
+#include "lint/script_text.h"
 #include "shell/words.h"
 
 namespace nlaunch::lint {
@@ -150,6 +152,24 @@ bool reaches_hosts_itself(const LintInput& input) {
                   std::ranges::any_of(program.words,
                                       [](const auto& word) { return word.ends_with("deepy.py"); });
          });
+}
+
+bool always_succeeds(const ScriptCommand& command) {
+  constexpr std::array<std::string_view, 29> kNames{
+      "mv",    "cp",         "ls",    "du",     "tail",       "cat",    "echo",     "printf", "date",  "true",
+      ":",     "export",     "unset", "sleep",  "deactivate", "pwd",    "hostname", "squeue", "sacct", "seff",
+      "dcgmi", "nvidia-smi", "sync",  "module", "ml",         "uptime", "free",     "df",     "clear"};
+  const auto& words = command.words;
+  if (words[0] == "ray") return words.size() > 1 && words[1] == "stop";
+  if (words[0] == "rm")
+    return words.size() > 1 && words[1].starts_with('-') && words[1].find('f') != std::string::npos;
+  if (words[0] == "exit")
+    return words.size() > 1 && words[1] == "0" && command.span.source_line().find('$') == std::string::npos;
+  if (words[0] == "wait") return words.size() == 1;
+  const auto name = words[0].substr(0, words[0].find('='));
+  const bool assigns = name.size() < words[0].size() && is_variable_name(name) &&
+                       command.span.source_line().find("$(") == std::string::npos;
+  return assigns || std::ranges::find(kNames, words[0]) != kNames.end();
 }
 
 bool ran_to_its_end(const Script& script) {

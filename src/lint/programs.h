@@ -53,6 +53,10 @@ SourceSpan place_of(const LintInput& input, const Program& program, const std::s
 /// list.
 bool reaches_hosts_itself(const LintInput& input);
 
+/// True if the command succeeds whatever the programs before it did: echo, `exit 0`, `A=1`, but not
+/// `exit $code`. Also mv and cp, which are recorded as work of the job.
+bool always_succeeds(const ScriptCommand& command);
+
 /// True if the script was recorded to its end, so that the recording has everything it starts.
 bool ran_to_its_end(const Script& script);
 

@@ -66,58 +66,6 @@ TEST(ExitCodeLost, ACommandWithinASubstitutionIsNotTheOneBefore) {
   EXPECT_EQ(lost("echo $(set -e)\npython a.py\ncode=$?\n"), Texts{});
 }
 
-Texts hidden(const std::string& text) {
-  return found("exit-code-hidden", script("#!/bin/bash\n#SBATCH --nodes=2\n" + text));
-}
-
-TEST(ExitCodeHidden, BehindTheLastProgram) {
-  const Texts found{
-      "warning job.sh:4:1 the script exits with the exit code of this line: a failure of srun is lost"};
-  for (const std::string last : {"echo done", "date", "exit 0", "A=1", "printf 'x\\n'", "true"})
-    EXPECT_EQ(hidden("srun python a.py\n" + last + "\n"), found) << last;
-  EXPECT_EQ(
-      hidden("for i in 1 2; do\n  /opt/python a.py\ndone\necho done\n"),
-      Texts{"warning job.sh:6:1 the script exits with the exit code of this line: a failure of python is "
-            "lost"});
-  EXPECT_EQ(whole("exit-code-hidden", script("srun python a.py\necho done\n")),
-            (Texts{"the script exits with the exit code of this line: a failure of srun is lost",
-                   "Slurm considers the job successful and starts dependent jobs (afterok)",
-                   "add `set -e` above, or use srun … || exit", "bash(1), EXIT STATUS, wait"}));
-}
-
-TEST(ExitCodeHidden, OfTheProgramThatTheLineNames) {
-  EXPECT_EQ(
-      hidden("git pull\nif [ $? -ne 0 ]; then exit; fi\nsrun bash -c 'python a.py; python b.py'\necho x\n"),
-      Texts{"warning job.sh:6:1 the script exits with the exit code of this line: a failure of srun is "
-            "lost"});
-}
-
-TEST(ExitCodeHidden, WaitWithoutAProcess) {
-  for (const std::string on : {"", "set -e\n"})
-    EXPECT_EQ(
-        whole("exit-code-hidden", script("#SBATCH -N 2\n" + on +
-                                         "for i in 1 2; do\n  srun -N1 python a.py &\n  if [ 1 ]; then\n    "
-                                         "sleep 1\n  fi\ndone\nwait\n")),
-        (Texts{"`wait` without a process id succeeds even if a program failed",
-               "Slurm considers the job successful and starts dependent jobs (afterok)",
-               "add pids+=($!) after each &, then: for pid in \"${pids[@]}\"; do wait \"$pid\" || code=$?; "
-               "done; exit ${code:-0}",
-               "bash(1), EXIT STATUS, wait"}));
-}
-
-TEST(ExitCodeHidden, NotWhereItIsKept) {
-  for (const std::string text :
-       {"set -e\nsrun python a.py\necho done", "srun python a.py", "srun python a.py || exit\necho done",
-        "srun python a.py && echo done", "if srun python a.py; then b; fi\necho done",
-        "srun python a.py\ncode=$?\necho done\nexit $code", "srun python a.py\nexit 1",
-        "trap 'exit 1' ERR\nsrun python a.py\necho done", "echo begin", "srun python a.py &\nwait $!",
-        "srun python a.py &\nwait -n", "srun python a.py\ngrep -q ok log && echo done",
-        "run() {\n  srun python a.py\n}\nrun || exit\necho done", "set -e\nsrun python a.py\nwait",
-        "srun python a.py &\nsleep 10", "srun python a.py\n[ -f x ]", "false\nsrun python a.py\npython b.py"})
-    EXPECT_EQ(hidden(text + "\n"), Texts{}) << text;
-  EXPECT_EQ(found("exit-code-hidden", script("python a.py\necho done\n")), Texts{});
-}
-
 TEST(ExitCodeOfTee, WithoutPipefail) {
   EXPECT_EQ(found("exit-code-of-tee", script("python a.py \\\n  --x 2>&1 | tee log\n")),
             Texts{"warning job.sh:2:12 after | tee the exit code of the program is lost"});
@@ -154,34 +102,6 @@ TEST(NotWaitedFor, AJobEndsWithItsScript) {
   EXPECT_EQ(found("not-waited-for", script("python a.py &\n")), Texts{});
 }
 
-TEST(ExitCodeHidden, ByACommandThatAsksTheClusterOrCleansUp) {
-  for (const std::string last : {"pwd", "hostname", "ray stop", "rm -rf /tmp/x", "squeue --me", "nvidia-smi"})
-    EXPECT_EQ(hidden("srun python a.py\n" + last + "\n").size(), 1U) << last;
-  for (const std::string last : {"ray status", "rm x", "python b.py", "./report.sh"})
-    EXPECT_EQ(hidden("srun python a.py\n" + last + "\n"), Texts{}) << last;
-}
-
-TEST(ExitCodeHidden, ACodeThatIsOnlyPrintedIsNotKept) {
-  for (const std::string text : {"srun python a.py\necho \"exit code: $?\"\n",
-                                 "srun python a.py\ncode=$?\nsleep 1\necho \"exit code: $code\"\n",
-                                 "python a.py | tail\ncode=${PIPESTATUS[0]}\nprintf '%s\\n' \"$code\"\n"})
-    EXPECT_EQ(hidden(text).size(), 1U) << text;
-  for (const std::string text :
-       {"srun python a.py\ncode=$?\nif [ $code -ne 0 ]; then mail me; fi\necho $code\n",
-        "srun python a.py\ncode=$?\necho $code; exit $code\n",
-        "srun python a.py\necho $? > code.txt || exit\n",
-        "srun python a.py\ncode=$?\ntest \"$code\" = 0\necho done\n",
-        "srun python a.py\nexport code=$?\necho\n"})
-    EXPECT_EQ(hidden(text), Texts{}) << text;
-}
-
-TEST(ExitCodeHidden, AfterTheTraceHasEnded) {
-  EXPECT_EQ(hidden("srun python a.py\nset +x\n\nexit 0\n"),
-            Texts{"warning job.sh:6:1 the script exits with the exit code of this line: a failure of srun is "
-                  "lost"});
-  EXPECT_EQ(hidden("srun python a.py\nset +x\nexit $code\n"), Texts{});
-}
-
 TEST(ExitCodeOfTee, PipefailAmongOtherLetters) {
   for (const auto* on : {"set -eou pipefail\n", "set -o errexit -o pipefail\n"})
     EXPECT_EQ(found("exit-code-of-tee", script(on + std::string("python a.py | tee log\n"))), Texts{}) << on;
@@ -216,20 +136,6 @@ TEST(CleanupFails, NotWhereItMayFail) {
     EXPECT_EQ(found("cleanup-fails", script(text)), Texts{}) << text;
 }
 
-TEST(ExitCodeOfLast, OfALoop) {
-  const std::string job = "#!/bin/bash\n#SBATCH -N 1\n";
-  const std::string loop = "for i in 1 2 3; do\n  python a.py $i\ndone\n";
-  EXPECT_EQ(found("exit-code-of-last", script(job + loop)),
-            Texts{"note job.sh:4:3 this line runs python 3 times, and only the last one decides whether the "
-                  "job failed"});
-  for (const std::string& fine :
-       {loop, job + "set -e\n" + loop, job + "for i in 1 2; do\n  python a.py $i || code=1\ndone\n",
-        job + "for i in 1 2; do\n  python a.py $i &\ndone\nwait\n",
-        job + "for i in 1; do\n  python a.py\ndone\n", job + "trap 'exit 1' ERR\n" + loop,
-        job + loop + "python b.py\n"})
-    EXPECT_EQ(found("exit-code-of-last", script(fine)), Texts{}) << fine;
-}
-
 TEST(PidOfTee, KilledOrWaitedFor) {
   const std::string start = "python a.py 2>&1 | tee log &\nPID=$!\n";
   EXPECT_EQ(whole("pid-of-tee", script(start + "sleep 5\nkill $PID\n")),
@@ -251,32 +157,6 @@ TEST(PidOfTee, KilledOrWaitedFor) {
       1U);
 }
 
-TEST(ExitCodeHidden, OfAProgramThatAFunctionStartsInTheBackground) {
-  EXPECT_EQ(hidden("start() {\n  srun python a.py &\n}\nstart\nwait\n").size(), 1U);
-  EXPECT_EQ(hidden("start() {\n  srun python a.py\n}\nstart\necho done\n"), Texts{});
-}
-
-TEST(ExitCodeHidden, ByACommandThatMovesOrShowsFiles) {
-  for (const std::string last : {"mv a b", "cp a b", "ls -l", "du -sh .", "tail log", "cat log"})
-    EXPECT_EQ(hidden("python a.py\n" + last + "\n").size(), 1U) << last;
-}
-
-TEST(ExitCodeHidden, InTheTextOfAStep) {
-  const auto said = [](const std::string& text) {
-    return found("exit-code-hidden", script("set -e\nsrun bash -c '" + text + "'\n"));
-  };
-  EXPECT_EQ(said("python a.py; echo done"),
-            Texts{"warning job.sh:2:1 this bash -c ends with echo, which succeeds: a failure of python is "
-                  "lost"});
-  EXPECT_EQ(
-      said("python a.py & wait"),
-      Texts{"warning job.sh:2:1 `wait` in this bash -c has no process id: a failure of python is lost"});
-  for (const std::string fine :
-       {"python a.py", "echo start; python a.py", "set -e; python a.py; echo done",
-        "python a.py || exit 1; echo", "python a.py; code=$?; echo; exit $code", "python a.py & wait $!"})
-    EXPECT_EQ(said(fine), Texts{}) << fine;
-}
-
 TEST(CancelsItself, AtItsEnd) {
   const std::string job = "#!/bin/bash\n#SBATCH -N 1\n";
   EXPECT_EQ(whole("cancels-itself", script(job + "python a.py\nscancel \"$SLURM_JOB_ID\"\n")),
@@ -288,92 +168,6 @@ TEST(CancelsItself, AtItsEnd) {
                                  "check || { scancel $SLURM_JOB_ID; exit 1; }\npython a.py\n"})
     EXPECT_EQ(found("cancels-itself", script(job + fine)), Texts{}) << fine;
   EXPECT_EQ(found("cancels-itself", script("python a.py\nscancel $SLURM_JOB_ID\n")), Texts{});
-}
-
-TEST(FailureOnlyPrinted, ByAnEcho) {
-  const auto said = [](const std::string& text) {
-    return found("failure-only-printed", script("#!/bin/bash\n#SBATCH -N 1\n" + text + "\n"));
-  };
-  EXPECT_EQ(said("python a.py && echo ok || echo FAILED"),
-            Texts{"note job.sh:3:1 a failure of python is printed, and nothing else"});
-  EXPECT_EQ(said("python a.py || echo \"step $STEP failed\"").size(), 1U);
-  EXPECT_EQ(said("python a.py || { echo failed; }").size(), 1U);
-  for (const std::string fine :
-       {"python a.py || { echo failed; exit 1; }", "python a.py || exit 1", "python a.py || code=$?",
-        "python a.py || echo failed > status", "pip install a || echo failed", "python a.py; echo done"})
-    EXPECT_EQ(said(fine), Texts{}) << fine;
-}
-
-TEST(ExitCodePrinted, AndThenForgotten) {
-  const auto said = [](const std::string& text) { return found("exit-code-printed", script(text)); };
-  const std::string log = "log() {\n  local now=$(date)\n  echo \"[$now] $1\" | tee -a x.log\n}\n";
-  const std::string test =
-      "if [ $CODE -eq 0 ]; then\n  log \"fine ($((END - 1)) s)\"\nelse\n  log \"failed: $CODE\"\nfi\n";
-  EXPECT_EQ(whole("exit-code-printed",
-                  script(log + "python a.py 2>&1 | tee x.log\nCODE=${PIPESTATUS[0]}\nEND=$(date +%s)\n" +
-                         test + "echo \"\"\nlog done\n")),
-            (Texts{"CODE is printed, and then forgotten: the script exits with 0 after a failure",
-                   "whatever starts the script takes the failure for a success", "exit \"$CODE\" at the end",
-                   "bash(1), EXIT STATUS"}));
-  EXPECT_EQ(
-      whole("exit-code-printed",
-            script("#!/bin/bash\n#SBATCH -N 1\npython a.py\nCODE=$?\nif [[ $CODE -ne 0 ]]; then\n  echo "
-                   "failed\nfi\n"))
-          .at(1),
-      "Slurm considers the job successful and starts dependent jobs (afterok)");
-  EXPECT_EQ(said("python a.py\nCODE=$?\nif test $CODE = 0; then\n  echo fine >&2\nfi\nexit 0\n").size(), 1U);
-  const std::string begin = "python a.py\nCODE=$?\n";
-  for (const std::string& fine :
-       {begin + "if [ $CODE -ne 0 ]; then\n  echo failed\nfi\nexit $CODE\n",
-        begin + "if [ $CODE -ne 0 ]; then\n  echo failed\n  exit 1\nfi\necho done\n",
-        begin + "if [ $CODE -ne 0 ]; then\n  mail -s failed me\nfi\necho done\n",
-        begin + "if [ $CODE -ne 0 ]; then\n  echo failed > state\nfi\necho done\n",
-        begin + "if [ $CODE -ne 0 ]; then\n  echo failed\nfi\npython b.py\n", begin + "[ $CODE -eq 0 ]\n",
-        begin + "echo $CODE\n", begin + "if [ $CODE -ne 0 ]; then false; fi\n",
-        "trap 'exit $CODE' EXIT\n" + begin + "if [ $CODE -ne 0 ]; then\n  echo failed\nfi\n",
-        "set -e\n" + begin + "if [ $CODE -ne 0 ]; then\n  echo failed\nfi\n",
-        std::string("run() {\n  python a.py\n  CODE=$?\n  return $CODE\n}\nrun\n"),
-        std::string("ls\nCODE=$?\nif [ $CODE -ne 0 ]; then\n  echo failed\nfi\n")})
-    EXPECT_EQ(said(fine), Texts{}) << fine;
-}
-
-TEST(ExitCodeHidden, ATestInTheTextOfAProgramIsNotTheScripts) {
-  EXPECT_EQ(
-      found("exit-code-hidden",
-            script("#SBATCH --nodes=1\npython -c \"\nimport torch\nif torch.cuda.is_available():\n"
-                   "    print(1 and 2)\n\"\necho done\n")),
-      Texts{"warning job.sh:7:1 the script exits with the exit code of this line: a failure of python is "
-            "lost"});
-  EXPECT_EQ(found("exit-code-hidden",
-                  script("#SBATCH --nodes=1\npython -c \"\nprint(1)\n\" || exit 1\necho done\n")),
-            Texts{});
-}
-
-TEST(StatusOfTest, TheCodeIsThatOfTheTest) {
-  EXPECT_EQ(whole("status-of-test", script("python a.py\nif [[ $? -ne 0 ]]; then\n  echo \"code $?\"\nfi\n")),
-            (Texts{"$? is 0 here: it is the exit code of the test, not of the program",
-                   "each command sets $?, also [ ]: the code that is printed or returned is wrong",
-                   "code=$? before the test, then $code", "bash(1), Special Parameters"}));
-  for (const std::string body : {"echo failed", "code=3", "echo '$?'", "echo \"\\$?\"", "ls; echo failed"})
-    EXPECT_EQ(found("status-of-test", script("python a.py\nif [ $? -ne 0 ]; then\n  " + body + "\nfi\n")),
-              Texts{})
-        << body;
-  EXPECT_EQ(found("status-of-test", script("python a.py\nif [ $? -ne 0 ]; then\n  ls\n  echo $?\nfi\n")),
-            Texts{});
-}
-
-TEST(FailureOnlyPrinted, AHandlerThatExitsWithZero) {
-  const auto handler = [](const std::string& branch, const std::string& end) {
-    return script("#SBATCH --nodes=1\nagain() {\n  if ! scontrol requeue $SLURM_JOB_ID; then\n" + branch +
-                  "  fi\n  " + end + "\n}\ntrap again USR1\npython a.py &\nwait\n");
-  };
-  EXPECT_EQ(whole("failure-only-printed",
-                  handler("    echo \"$(date) FAILED\" >&2\n    scontrol show job 1 || true\n", "exit 0")),
-            (Texts{"a failure of scontrol requeue is printed, and the handler exits with 0",
-                   "Slurm considers the job successful, though it does not run again",
-                   "exit 1 in this branch", "bash(1), Lists"}));
-  EXPECT_EQ(found("failure-only-printed", handler("    echo FAILED\n    exit 1\n", "exit 0")), Texts{});
-  EXPECT_EQ(found("failure-only-printed", handler("    echo FAILED\n", "exit $code")), Texts{});
 }
 
 }  // namespace

@@ -1,0 +1,233 @@
+#include <fmt/format.h>
+#include <re2/re2.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/registry.h"
+#include "base/text.h"
+#include "lint/programs.h"
+#include "lint/rule.h"
+#include "lint/script_text.h"
+#include "lint/shell_options.h"
+#include "shell/words.h"
+
+/// Exit codes that are lost because the script, or the shell of a task, ends with another command.
+namespace nlaunch::lint {
+namespace {
+
+/// True for a line that prints and does nothing else.
+bool only_prints(std::string_view line) {
+  const auto text = text::trim(line);
+  return (text.starts_with("echo ") || text.starts_with("printf ")) &&
+         text.find("&&") == std::string_view::npos && text.find("||") == std::string_view::npos &&
+         text.find(';') == std::string_view::npos && text.find("$(") == std::string_view::npos;
+}
+
+/// True if the exit code that a line reads is printed and nothing else: `code=$?; echo $code`.
+bool only_prints_code(const SourceLines& lines, std::uint32_t line) {
+  if (only_prints(lines.line(line))) return true;
+  static const RE2 kKeeps(
+      R"re(^\s*([A-Za-z_]\w*)=["']?\$(\?|\{\?\}|\{PIPESTATUS\[\d+\]\})["']?\s*(#.*)?$)re");
+  std::string name;
+  if (!RE2::FullMatch(lines.line(line), kKeeps, &name)) return false;
+  for (const auto number : lines_of_commands(lines)) {
+    const auto command = lines.command(number);
+    const bool keeps = text::trim(command).starts_with(name + "=") && RE2::PartialMatch(command, kKeeps);
+    if (!keeps && !only_prints(command) && lines.find(name, number, lines.end_of_command(number)))
+      return false;
+  }
+  return true;
+}
+
+/// True if the script checks, or may check, the exit code of a command starting on a line: a function may be
+/// called in a test, which does not see the code of a program in the background.
+bool looks_at_codes(const Script& script, std::uint32_t line, bool background = false) {
+  const auto& text = script.file->text;
+  const SourceLines lines(script.file);
+  const auto begin = lines.line(line);
+  const bool is_within = !background && (begin.starts_with(' ') || begin.starts_with('\t'));
+  for (const auto* sign : {"() {", "(){", "function "})
+    if (is_within && text.find(sign) != std::string::npos) return true;
+  for (; line <= lines.count(); ++line) {
+    const bool reads = std::ranges::any_of(std::array{"$?", "${?", "PIPESTATUS"}, [&](const char* sign) {
+      return lines.line(line).find(sign) != std::string::npos;
+    });
+    if (reads && !only_prints_code(lines, line)) return true;
+  }
+  return std::ranges::any_of(script.commands, [](const ScriptCommand& command) {
+    return command.words[0] == "wait" && command.words.size() > 1;
+  });
+}
+
+/// The command with which the script ends. After set +x, which ends the trace, it is read from the text.
+std::optional<ScriptCommand> last_command(const Script& script) {
+  const ScriptCommand* last = nullptr;
+  for (const auto& command : script.commands)
+    if (command.shell == script.shell) last = &command;
+  if (last == nullptr || sets_option(*last, kXtrace) != false)
+    return last ? std::optional(*last) : std::nullopt;
+  const SourceLines lines(script.file);
+  const auto begins = lines_of_commands(lines);
+  const auto text = begins.empty() ? std::string_view() : lines.line(begins.back());
+  if (begins.empty() || begins.back() <= last->span.line || text.starts_with(' ') || text.starts_with('\t'))
+    return std::nullopt;
+  return ScriptCommand{.words = text::split(text::trim(text), ' '), .span = lines.whole(begins.back())};
+}
+
+/// The text of `srun bash -c '…'`: each of its tasks is a shell whose last command decides.
+void check_code_of_task(const LintInput& input, const Step& step, Report& report) {
+  const auto& script = *input.script;
+  if (step.argv.empty() || !shell::is_shell(step.argv[0]) || step.span.file != script.file) return;
+  const auto letter = std::ranges::find_if(
+      step.argv, [](const std::string& word) { return word.starts_with('-') && word.ends_with('c'); });
+  if (letter == step.argv.end() || letter + 1 == step.argv.end()) return;
+  const auto& text = *(letter + 1);
+  const bool looks =
+      std::ranges::any_of(std::array{"$?", "${?", "PIPESTATUS", "||", "&&", "trap ", "if ", "wait $"},
+                          [&](const char* sign) { return text.find(sign) != std::string::npos; });
+  if (looks) return;
+  struct Shell {
+    bool errexit = false;
+    const ScriptCommand* program = nullptr;
+    const ScriptCommand* last = nullptr;
+  };
+  std::map<int, Shell> shells;
+  for (const auto& command : script.commands) {
+    if (command.shell == script.shell || command.span.file != script.file ||
+        command.span.line != step.span.line || command.words[0] == "srun")
+      continue;
+    auto& one = shells[command.shell];
+    if (command.works && !always_succeeds(command)) one.program = one.errexit ? nullptr : &command;
+    one.errexit = sets_option(command, kErrexit).value_or(one.errexit);
+    one.last = &command;
+  }
+  for (const auto& [id, one] : shells) {
+    if (!always_succeeds(*one.last)) continue;
+    const bool waits = one.last->words[0] == "wait";
+    // A program in the background is run by a shell of its own.
+    const auto* program = one.program;
+    for (const auto& [other, child] : shells)
+      if (waits && one.program == nullptr && other != id && child.program != nullptr) program = child.program;
+    if (program == nullptr) continue;
+    const auto name = shell::program_name(program->words[0]);
+    return report.warning(
+        step.span,
+        {waits ? fmt::format("`wait` in this bash -c has no process id: a failure of {} is lost", name)
+               : fmt::format("this bash -c ends with {}, which succeeds: a failure of {} is lost",
+                             one.last->words[0], name),
+         "srun gets the exit code of the shell that it starts: the step counts as a success",
+         waits ? "wait $PID for each process id (PID=$! after the &), and exit with the codes"
+               : "put set -e at the beginning of the text",
+         ""});
+  }
+}
+
+void check_exit_code_hidden(const LintInput& input, Report& report) {
+  if (!input.script || input.script->commands.empty()) return;
+  for (const auto& step : input.steps) check_code_of_task(input, step, report);
+  const auto& script = *input.script;
+  if (!ran_to_its_end(script) || !(input.slurm || !input.batch.empty()) || has_exit_trap(script)) return;
+  bool errexit = shebang_sets(script, kErrexit);
+  const ScriptCommand* program = nullptr;
+  const auto last = last_command(script);
+  for (const auto& command : script.commands) {
+    // The first command that a line starts is the one that it names: srun.
+    const bool same = program != nullptr && program->span.line == command.span.line;
+    // mv and cp are recorded as work of the job, but are not what it is for.
+    if (command.works && command.span.file == script.file && !same && !always_succeeds(command))
+      program = errexit && !command.background ? nullptr : &command;
+    if (command.shell != script.shell) continue;
+    errexit = sets_option(command, kErrexit).value_or(errexit);
+  }
+  if (program == nullptr || !last || last->span.file != script.file ||
+      last->span.line <= program->span.line || !always_succeeds(*last) ||
+      looks_at_codes(script, program->span.line, program->background))
+    return;
+  auto behind = last->span;
+  ++behind.line;
+  const bool waits = last->words[0] == "wait";
+  if (follows_test(waits ? last->span : program->span, behind)) return;
+  // A background program that nothing waits for is killed when the script exits.
+  if (program->background && !waits) return;
+  const auto name = program->words[0].substr(program->words[0].rfind('/') + 1);
+  report.warning(
+      last->span,
+      {waits ? std::string("`wait` without a process id succeeds even if a program failed")
+             : fmt::format("the script exits with the exit code of this line: a failure of {} is lost", name),
+       "Slurm considers the job successful and starts dependent jobs (afterok)",
+       waits ? "add pids+=($!) after each &, then: for pid in \"${pids[@]}\"; do wait \"$pid\" || code=$?; "
+               "done; "
+               "exit ${code:-0}"
+             : fmt::format("add `set -e` above, or use {} … || exit", name),
+       ""});
+}
+
+const Registered<Rule> exit_code_hidden_rule{{
+    .order = 371,
+    .name = "exit-code-hidden",
+    .title = "a failure that the script's last command hides",
+    .explain = "A script exits with the exit code of its last command. Without set -e, bash continues "
+               "after a failure, and echo succeeds. `wait` without a process id succeeds even if a "
+               "background program failed.",
+    .source = "bash(1), EXIT STATUS, wait",
+    .check = check_exit_code_hidden,
+}};
+
+/// The lines of the script whose program runs in the foreground more than once, without set -e: how often.
+std::map<std::uint32_t, std::size_t> repeated_programs(const Script& script) {
+  std::map<std::uint32_t, std::size_t> times;
+  bool errexit = shebang_sets(script, kErrexit);
+  const auto shell = script.shell;
+  for (const auto& command : script.commands) {
+    if (command.shell != shell) continue;
+    errexit = sets_option(command, kErrexit).value_or(errexit);
+    if (command.works && !command.background && !errexit && command.span.file == script.file)
+      ++times[command.span.line];
+  }
+  return times;
+}
+
+void check_exit_code_of_last(const LintInput& input, Report& report) {
+  if (!input.script || input.script->commands.empty() || input.batch.empty()) return;
+  const auto& script = *input.script;
+  if (!ran_to_its_end(script) || has_exit_trap(script)) return;
+  const auto last = last_command(script);
+  if (!last || last->span.file != script.file) return;
+  const SourceLines lines(script.file);
+  for (const auto& [line, count] : repeated_programs(script)) {
+    // Otherwise the script's last command hides all of them.
+    const bool decides = last->works && last->span.line == line;
+    auto behind = lines.whole(line);
+    behind.line = lines.end_of_command(line) + 1;
+    if (count < 2 || !decides || follows_test(lines.whole(line), behind) || looks_at_codes(script, line))
+      continue;
+    const auto name = shell::program_name(last->words[0]);
+    return report.note(
+        last->span,
+        {fmt::format("this line runs {} {} times, and only the last one decides whether the job failed", name,
+                     count),
+         "without set -e a failure of the others is lost: Slurm considers the job successful and starts "
+         "dependent "
+         "jobs (afterok)",
+         fmt::format("{} … || code=$?, and at the end: exit ${{code:-0}}", name), ""});
+  }
+}
+
+const Registered<Rule> exit_code_of_last_rule{{
+    .order = 373,
+    .name = "exit-code-of-last",
+    .title = "a loop of programs of which only the last one's failure counts",
+    .explain =
+        "A loop returns the exit code of the last command of its last turn. Without set -e, bash continues "
+        "after a turn that failed.",
+    .source = "bash(1), Compound Commands; EXIT STATUS",
+    .check = check_exit_code_of_last,
+}};
+
+}  // namespace
+}  // namespace nlaunch::lint
