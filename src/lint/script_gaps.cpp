@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "lint/shell_options.h"
+#include "shell/allocation.h"
 #include "shell/trace.h"
 #include "shell/words.h"
 
@@ -364,9 +365,9 @@ class Gaps {
 }  // namespace
 
 bool is_made_up(std::string_view value) {
-  constexpr std::array<std::string_view, 10> kMarkers{"rec-node-",     "10.77.",   "424242",    "42777",
-                                                      "/rec/",         "rec-user", "rec-login", "rec-cluster",
-                                                      "rec-partition", "GPU-0000"};
+  constexpr std::array<std::string_view, 10> kMarkers{
+      "rec-node-", "10.77.",      "424242",        "42777",   "/rec/", shell::Allocation::kUser,
+      "rec-login", "rec-cluster", "rec-partition", "GPU-0000"};
   return std::ranges::any_of(
       kMarkers, [&](std::string_view marker) { return value.find(marker) != std::string_view::npos; });
 }

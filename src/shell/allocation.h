@@ -44,6 +44,8 @@ struct Allocation {
   [[nodiscard]] static std::string address(std::uint32_t node);
   /// The port that a program looking for a free port gets.
   static constexpr std::uint16_t kPort = 42777;
+  /// The name of the user who submits the job: another marker.
+  static constexpr std::string_view kUser = "rec-user";
   /// The id of a job that the script submits.
   static constexpr std::uint32_t kSubmitted = 424243;
   /// "rec-node-[0-3]", the hosts of the job (or of one component) as Slurm writes them.

@@ -12,6 +12,7 @@
 #include "lint/rule.h"
 #include "lint/script_text.h"
 #include "plan/slurm.h"
+#include "shell/allocation.h"
 
 /// The directives of a Slurm job and the options of its steps: what sbatch and srun make of them.
 namespace nlaunch::lint {
@@ -195,7 +196,7 @@ void check_output_folder(const LintInput& input, Report& report) {
       if (slash == std::string::npos || slash == 0) continue;
       const auto folder = path.substr(0, slash);
       const bool pattern = folder.find('%') != std::string::npos;
-      const auto expanded = with_names(input, folder, "rec-user");
+      const auto expanded = with_names(input, folder, std::string(shell::Allocation::kUser));
       if (!is_expanded(folder).empty() || expanded.find('%') != std::string::npos) continue;
       const auto& submitted = input.script->folder;
       const bool made = std::ranges::any_of(input.script->commands, [&](const ScriptCommand& command) {
