@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "lint/rule.h"
 
+/// GPUs that an engine shares with another role.
 namespace nlaunch::lint {
 namespace {
 

@@ -8,6 +8,7 @@
 #include "lint/rule.h"
 #include "lint/values.h"
 
+/// What the members of one NCCL communicator have to agree on, and the protocols that are forced on them.
 namespace nlaunch::lint {
 namespace {
 

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "lint/rule.h"
 
+/// Files and directories that variables name: logs, caches, nccl.conf.
 namespace nlaunch::lint {
 namespace {
 

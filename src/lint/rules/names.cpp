@@ -15,6 +15,7 @@
 #include "lint/rule.h"
 #include "lint/script_text.h"
 
+/// Names of variables: those that nothing reads, that nothing sets, or that are set twice.
 namespace nlaunch::lint {
 namespace {
 

@@ -14,6 +14,7 @@
 #include "lint/rule.h"
 #include "lint/values.h"
 
+/// The network that NCCL and libfabric are told to use, and what does not fit it.
 namespace nlaunch::lint {
 namespace {
 

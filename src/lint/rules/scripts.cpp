@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "lint/rule.h"
 
+/// What a script itself does wrong before its programs start, and what bash did not reach in it.
 namespace nlaunch::lint {
 namespace {
 

@@ -8,6 +8,8 @@
 #include "lint/catalogue.h"
 #include "lint/rule.h"
 
+/// What a program gets or loses at its start: preloaded libraries, modules, and the environment in Ray and in
+/// containers.
 namespace nlaunch::lint {
 namespace {
 

@@ -5,6 +5,7 @@
 #include "lint/rule.h"
 #include "lint/values.h"
 
+/// Variables of PyTorch and Ray that hide errors or cost speed.
 namespace nlaunch::lint {
 namespace {
 

@@ -10,6 +10,7 @@
 #include "lint/rule.h"
 #include "lint/values.h"
 
+/// Values that their readers do not accept, or read as something else.
 namespace nlaunch::lint {
 namespace {
 
