@@ -21,6 +21,7 @@
 #include "shell/launchers.h"
 #include "shell/notes.h"
 #include "shell/pipes.h"
+#include "shell/places.h"
 #include "shell/srun.h"
 #include "shell/stand_ins.h"
 #include "sys/files.h"
@@ -99,13 +100,6 @@ std::optional<std::string> script_of_shell(const Words& argv) {
   return std::nullopt;
 }
 
-/// The last command of a shell.
-const TracedCommand* last_of(const std::vector<TracedCommand>& commands, pid_t shell) {
-  const auto found = std::find_if(commands.rbegin(), commands.rend(),
-                                  [&](const TracedCommand& one) { return one.shell == shell; });
-  return found == commands.rend() ? nullptr : &*found;
-}
-
 class Recorder final : public Watcher {
  public:
   Recorder(const RecordRequest& request, ScratchLayer& layer, OwnFiles own)
@@ -113,7 +107,8 @@ class Recorder final : public Watcher {
         layer_(layer),
         own_(std::move(own)),
         written_(layer),
-        notes_(request, layer, written_, recording_) {}
+        notes_(request, layer, written_, recording_),
+        places_(request.script, layer, own_) {}
 
   bool prepare() {
     layer_.permit(own_.trace());
@@ -174,7 +169,7 @@ class Recorder final : public Watcher {
   }
 
   std::string stand_in_of(const ProgramStart& start) {
-    read_trace();
+    places_.read();
     if (fs::path(start.path).parent_path() == own_.answers()) return start.path;
     auto argv = start.argv;
     if (start.path == own_.other() && !argv.empty()) argv.erase(argv.begin());  // the handler's arguments
@@ -184,7 +179,7 @@ class Recorder final : public Watcher {
     const auto name = program_name(argv[0]);
     const auto program = program_name(start.path);
     if (const auto said = printed_by(argv)) {
-      recording_.printed.push_back({line_of(start.pid), std::string(text::trim(*said))});
+      recording_.printed.push_back({places_.line_of(start.pid), std::string(text::trim(*said))});
       note(start, std::move(argv), Fate::answered);
       return answer({*said + "\n"});
     }
@@ -206,7 +201,7 @@ class Recorder final : public Watcher {
       if (in_task)
         note(start, argv, Fate::recorded);
       else
-        notes_.done_here(line_of(start.pid), argv);
+        notes_.done_here(places_.line_of(start.pid), argv);
       if (program == "mkdir" && !in_task) written_.mkdir(start, argv);
       return start.path;
     }
@@ -215,12 +210,12 @@ class Recorder final : public Watcher {
     if (runs) {
       static const Options kOfNow{"date", "mktemp", "nproc", "id", "whoami", "uuidgen", "shuf", "uname"};
       if (program == "date" && has(argv, "@" + now_)) return start.path;
-      if (kOfNow.contains(program)) notes_.made_up(line_of(start.pid), start, argv);
+      if (kOfNow.contains(program)) notes_.made_up(places_.line_of(start.pid), start, argv);
       // The same for all tasks.
       if (program == "date" && tells_time(argv)) return script("exec /usr/bin/date -d @{} \"$@\"\n", now_);
       if (program == "tee") written_.tee(start, argv);
-      notes_.read_by(line_of(start.pid), start, argv);
-      notes_.contents(line_of(start.pid), start, argv);
+      notes_.read_by(places_.line_of(start.pid), start, argv);
+      notes_.contents(places_.line_of(start.pid), start, argv);
       return start.path;
     }
     if (auto interpreter = interpreter_of(start.path))
@@ -230,7 +225,7 @@ class Recorder final : public Watcher {
                                   "nslookup", "ip",       "ray",    "get_free_port", "conda",
                                   "mamba",    "sbatch",   "curl",   "wget"};
       if (is_page(*said) || (!kKnown.contains(name) && !is_port_or_address(*said)))
-        notes_.made_up(line_of(start.pid), start, argv);
+        notes_.made_up(places_.line_of(start.pid), start, argv);
       if (name == "sbatch") note_submission(start, argv);
       note(start, std::move(argv), Fate::answered);
       return answer(*said);
@@ -248,7 +243,7 @@ class Recorder final : public Watcher {
   /// A search for a free port tries each once, while a wait for a server retries. A server that has the port
   /// in its arguments has been started.
   bool on_connection(pid_t pid, const std::string& address, std::uint16_t port) override {
-    read_trace();
+    places_.read();
     const auto node = node_of(address);
     const Words argv{kConnection +
                      (node              ? Allocation::host(*node)
@@ -285,14 +280,13 @@ class Recorder final : public Watcher {
 
   [[nodiscard]] bool starts_others(pid_t pid) const override { return launchers_.contains(pid); }
   void on_fork(pid_t parent, pid_t child) override {
-    read_trace();
-    if (script_shell_ == 0) script_shell_ = parent;
-    processes_.forked(parent, child);
+    places_.read();
+    places_.forked(parent, child);
     xargs_.erase(parent);
   }
   void on_end(pid_t pid, int status) override {
     launchers_.erase(pid);
-    read_trace();
+    places_.read();
     if (const auto one = xargs_.find(pid); one != xargs_.end()) {
       recording_.idle.push_back(one->second);
       xargs_.erase(one);
@@ -308,7 +302,7 @@ class Recorder final : public Watcher {
     const auto code = WIFEXITED(status) ? WEXITSTATUS(status) : kSignal + WTERMSIG(status);
     auto line = shell->second;
     shells_of_tasks_.erase(shell);
-    const auto* place = trace_.place_of(pid);
+    const auto* place = places_.of_shell(pid);
     if (request_.per_node && place != nullptr) {
       line = place->line;
       // For a script that runs once: one that ends with a test, or with a watching loop.
@@ -326,10 +320,10 @@ class Recorder final : public Watcher {
 
   /// A target of `source` and `cd` that exists only on the cluster.
   std::string stand_in(pid_t pid, const std::string& path, Missing asked) override {
-    read_trace();
+    places_.read();
     if (asked == Missing::folder && path == "/rec/home") return "/dev/null";
     if (programs_.contains(pid)) return {};
-    const auto* place = trace_.place_of(pid);
+    const auto* place = places_.of_shell(pid);
     // A script that turns `set -x` off does not reveal what it reads.
     if ((place == nullptr || place->line == 0) && asked == Missing::file && is_read_by_source(path))
       return sourced(path, "", 0);
@@ -368,12 +362,13 @@ class Recorder final : public Watcher {
   Recording take(const GuardedEnd& end) {
     constexpr int kSignal = 128;
     auto end_code = WIFEXITED(end.status) ? WEXITSTATUS(end.status) : kSignal + WTERMSIG(end.status);
-    read_trace();
-    recording_.assignments = trace_.assignments();
+    places_.read();
+    recording_.assignments = places_.trace().assignments();
     for (auto& one : recording_.assignments) {
       one.script = layer_.unmapped(one.script);
       one.value = without_own(std::move(one.value), own_);
     }
+    recording_.traced = places_.take_traced();
     for (auto& one : recording_.traced) {
       one.script = layer_.unmapped(one.script);
       one.text = without_own(std::move(one.text), own_);
@@ -391,22 +386,16 @@ class Recorder final : public Watcher {
       one.output_is_read = pipes_.is_read_by_shell(pipe) && !only_shows(line_of_script(one));
     }
     for (std::size_t i = 0; i < recording_.commands.size(); ++i)
-      recording_.commands[i].waited = processes_.of(i);
+      recording_.commands[i].waited = places_.waited(i);
     recording_.all_tasks = request_.all_tasks;
     recording_.may_differ = !request_.all_tasks && branches_by_task();
     recording_.commands = by_launcher(std::move(recording_.commands));
     recording_.stopped = end.stopped.empty() && node_waits_ ? "waits" : end.stopped;
     recording_.waits = recording_.stopped == "waits";
     if (!end.stopped.empty()) recording_.failed.clear();  // those were stopped here
-    const auto shell = trace_.commands().empty() ? script_shell_ : trace_.commands().front().shell;
-    if (const auto* place = trace_.place_of(shell)) {
-      const auto* last = last_of_script(trace_.commands(), shell);
-      const bool traps = last != nullptr && last != last_of(trace_.commands(), shell);
-      recording_.last_line = recording_.waits ? last_wait_ : traps ? last->line : place->line;
-      // A sourced file has lines of its own: the script got to the one that sources it.
-      if (const auto sourcing = line_that_sources(last); !recording_.waits && sourcing > 0)
-        recording_.last_line = sourcing;
-      recording_.at_its_end = !(traps ? last->text : place->command).starts_with("exit ") &&
+    if (const auto end_of_script = places_.last_of_the_script()) {
+      recording_.last_line = recording_.waits ? last_wait_ : end_of_script->line;
+      recording_.at_its_end = !end_of_script->command.starts_with("exit ") &&
                               nothing_follows(request_.script, recording_.last_line);
     }
     if (request_.per_node && !recording_.failed.empty()) {
@@ -425,29 +414,12 @@ class Recorder final : public Watcher {
     const auto said = output();
     const auto trimmed = text::trim(said);
     const auto last = std::string(trimmed.substr(trimmed.rfind('\n') + 1));
-    if (recording_.exit_code != 0 && RE2::FullMatch(last, kLine, &of, &line) && is_the_script(of))
+    if (recording_.exit_code != 0 && RE2::FullMatch(last, kLine, &of, &line) && places_.is_the_script(of))
       recording_.last_line = std::max(recording_.last_line, line);
     return std::move(recording_);
   }
 
  private:
-  [[nodiscard]] bool is_the_script(const std::string& path) const {
-    std::error_code error;
-    return layer_.unmapped(path).native() == fs::absolute(request_.script, error).native();
-  }
-
-  /// The line of the script that sources the file of this command; 0 if the script itself has the command.
-  [[nodiscard]] std::uint32_t line_that_sources(const TracedCommand* last) const {
-    if (last == nullptr || last->script.empty() || is_the_script(last->script)) return 0;
-    std::uint32_t line = 0;
-    for (const auto& one : trace_.commands()) {
-      if (&one > last) break;
-      const bool sources = one.text.starts_with("source ") || one.text.starts_with(". ");
-      if (one.shell == last->shell && sources && is_the_script(one.script)) line = one.line;
-    }
-    return line;
-  }
-
   /// The path of a script that does so node by node. It is recorded as a step.
   std::string start_on_each_node(const Words& script) {
     const auto nodes = request_.allocation.nodes;
@@ -551,17 +523,15 @@ class Recorder final : public Watcher {
     const auto known = std::ranges::find(recording_.asked_for, path, &Absent::name);
     if (known != recording_.asked_for.end()) return {};
     // `which`, a system script, asks on behalf of its caller.
-    const auto parent = processes_.parent_of(pid);
-    const auto* caller = is_of_system(place.script) && parent ? place_of(*parent) : &place;
+    const auto parent = places_.parent_of(pid);
+    const auto* caller = is_of_system(place.script) && parent ? places_.of(*parent) : &place;
     if (caller != nullptr) recording_.asked_for.push_back({caller->line, path, of_other_script(*caller)});
     return {};
   }
 
   /// The file of a place, if it is not the script itself.
   [[nodiscard]] std::string of_other_script(const Place& place) const {
-    std::error_code error;
-    const auto script = layer_.unmapped(place.script).native();
-    return script == fs::absolute(request_.script, error).native() ? "" : script;
+    return places_.is_the_script(place.script) ? "" : layer_.unmapped(place.script).native();
   }
 
   [[nodiscard]] std::optional<std::string> printed_by(const Words& argv) const {
@@ -605,17 +575,12 @@ class Recorder final : public Watcher {
     return std::ranges::find(kNames, program) != kNames.end();
   }
 
-  [[nodiscard]] std::uint32_t line_of(pid_t pid) const {
-    const auto* place = place_of(pid);
-    return place == nullptr ? 0 : place->line;
-  }
-
   /// Until it starts something.
   void note_xargs(const ProgramStart& start, const Words& argv) {
     static const Options kValued{"-a", "-d", "-E", "-I", "-L", "-n", "-P", "-s"};
     const auto words = rest(argv, program_at(argv, 1, kValued));
     if (!words.empty() && !only_computes(program_name(words[0])))
-      xargs_[start.pid] = {line_of(start.pid), text::shell_join(words)};
+      xargs_[start.pid] = {places_.line_of(start.pid), text::shell_join(words)};
   }
 
   [[nodiscard]] bool sources_are_here(const ProgramStart& start, const Words& argv) const {
@@ -638,7 +603,7 @@ class Recorder final : public Watcher {
   std::string start_of_shell(const ProgramStart& start, const Words& argv, const std::string& program) {
     if (const auto task = task_of(start.environment)) {
       tasks_.try_emplace(start.pid, *task);
-      const auto* place = place_of(start.pid);
+      const auto* place = places_.of(start.pid);
       const auto step = launcher_of(start.environment);
       const auto line = step && *step < recording_.commands.size() ? recording_.commands[*step].line : 0;
       shells_of_tasks_.try_emplace(start.pid, line > 0 || place == nullptr ? line : place->line);
@@ -702,7 +667,7 @@ class Recorder final : public Watcher {
     }
     command.background = start.background;
     const auto in = start.files.find(STDIN_FILENO);
-    command.has_input = has_own_input(start, processes_.parent_of(start.pid));
+    command.has_input = has_own_input(start, places_.parent_of(start.pid));
     if (command.has_input && fate == Fate::recorded) command.input = pipes_.input_of(start);
     if (in != start.files.end() && in->second != "/dev/null" && !in->second.starts_with(own_.folder.native()))
       command.input_from = in->second;
@@ -715,7 +680,7 @@ class Recorder final : public Watcher {
     }
     command.task = task_of(start.environment);
     const auto top = command.launcher ? pids_[*command.launcher] : 0;
-    if (const auto* place = place_of(start.pid, top)) {
+    if (const auto* place = places_.of(start.pid, top)) {
       command.script = layer_.unmapped(place->script);
       command.line = place->line;
     } else if (command.launcher) {
@@ -733,7 +698,7 @@ class Recorder final : public Watcher {
       waits_ = 0;
       note_files(start, command);
     }
-    processes_.started(start.pid, recording_.commands.size());
+    places_.started(start.pid, recording_.commands.size());
     pids_.push_back(start.pid);
     recording_.commands.push_back(std::move(command));
   }
@@ -744,7 +709,7 @@ class Recorder final : public Watcher {
     static const RE2 kSaid(R"(<\s*/dev/null)");
     const auto in = start.files.find(STDIN_FILENO);
     if (in == start.files.end() || in->second != "/dev/null") return false;
-    const auto* place = place_of(start.pid);
+    const auto* place = places_.of(start.pid);
     const bool by_xargs = place != nullptr && place->command.starts_with("xargs ");
     return !by_xargs && !RE2::PartialMatch(line_of_script(command), kSaid);
   }
@@ -756,7 +721,7 @@ class Recorder final : public Watcher {
     const auto path = layer_.resolved(fs::path(start.folder) / argv.back(), true, start.pid);
     std::error_code error;
     if (in_place && path && !fs::exists(layer_.map_to_read(*path), error))
-      notes_.unread(line_of(start.pid), *path);
+      notes_.unread(places_.line_of(start.pid), *path);
   }
 
   /// Notes the files that it is given, and where its output goes.
@@ -784,7 +749,7 @@ class Recorder final : public Watcher {
     const auto end = words_of_sbatch(argv);
     job.options = {argv.begin() + 1, argv.begin() + static_cast<std::ptrdiff_t>(end)};
     job.folder = option(argv, end, "-D", "--chdir").value_or(start.folder);
-    if (const auto* place = place_of(start.pid)) job.line = place->line;
+    if (const auto* place = places_.of(start.pid)) job.line = place->line;
     if (const auto wrapped = option(argv, end, "", "--wrap")) {
       job.text = "#!/bin/sh\n" + *wrapped + "\n";
     } else if (end < argv.size()) {
@@ -795,7 +760,7 @@ class Recorder final : public Watcher {
       job.script = *path;
       job.text = *text;
       job.arguments = rest(argv, end + 1);
-    } else if (has_own_input(start, processes_.parent_of(start.pid))) {
+    } else if (has_own_input(start, places_.parent_of(start.pid))) {
       const auto text = here_document(start);
       if (!text) return;
       job.text = *text;
@@ -841,7 +806,8 @@ class Recorder final : public Watcher {
 
   /// True if a task compares its number with that of a task that was not recorded: `[ $SLURM_NODEID -eq 5 ]`.
   [[nodiscard]] bool branches_by_task() const {
-    return unrecorded_ > 0 && std::ranges::any_of(trace_.commands(), [&](const TracedCommand& command) {
+    return unrecorded_ > 0 &&
+           std::ranges::any_of(places_.trace().commands(), [&](const TracedCommand& command) {
              const auto task = task_of_shell(command.shell);
              return task && compares_tasks(command.text, *task, unrecorded_);
            });
@@ -852,7 +818,7 @@ class Recorder final : public Watcher {
     for (int i = 0; i < kDeepest; ++i) {
       const auto found = tasks_.find(pid);
       if (found != tasks_.end()) return found->second;
-      const auto parent = processes_.parent_of(pid);
+      const auto parent = places_.parent_of(pid);
       if (!parent) return std::nullopt;
       pid = *parent;
     }
@@ -885,56 +851,6 @@ class Recorder final : public Watcher {
     return place->second;
   }
 
-  /// The position of the process, or of the shell that forked it; not above `top`, a launcher: the shell that
-  /// started it in the background has gone on.
-  [[nodiscard]] const Place* place_of(pid_t pid, pid_t top = 0) const {
-    constexpr int kDeepest = 50;
-    for (int i = 0; i < kDeepest; ++i) {
-      const auto* place = trace_.place_of(pid);
-      if (place != nullptr && !place->script.empty()) return place;  // of bash -c: the line that starts it
-      const auto parent = processes_.parent_of(pid);
-      if (!parent || pid == top) break;
-      pid = *parent;
-    }
-    return nullptr;
-  }
-
-  void read_trace() {
-    if (!trace_file_) {
-      auto opened = sys::open_regular_file(own_.trace());
-      if (!opened) return;
-      trace_file_ = std::move(*opened);
-    }
-    std::array<char, 65536> room{};
-    for (;;) {
-      const auto got = sys::read_up_to(trace_file_.get(), room);
-      trace_.read({room.data(), got}, own_.folder);
-      if (got < room.size()) break;
-    }
-    note_traced();
-  }
-
-  /// Keeps new trace entries; those of a text get the position of the shell that received it.
-  void note_traced() {
-    const auto& commands = trace_.commands();
-    // The last line may continue: a multi-line value.
-    if (recording_.traced.size() > 0 && recording_.traced.size() <= commands.size())
-      recording_.traced.back().text = commands[recording_.traced.size() - 1].text;
-    for (auto i = recording_.traced.size(); i < commands.size(); ++i) {
-      auto& one = recording_.traced.emplace_back(commands[i]);
-      processes_.traced(one.shell, one.text);
-      if (!one.script.empty()) continue;
-      one.line_of_text = std::exchange(one.line, 0);
-      const auto* place = place_of(one.shell);
-      // Where the first command of the text was traced: the shell may reach other files later.
-      const auto text =
-          place == nullptr ? texts_.find(one.shell) : texts_.try_emplace(one.shell, *place).first;
-      if (text == texts_.end()) continue;
-      one.script = text->second.script;
-      one.line = text->second.line;
-    }
-  }
-
   const RecordRequest& request_;
   ScratchLayer& layer_;
   OwnFiles own_;
@@ -942,9 +858,7 @@ class Recorder final : public Watcher {
   Pipes pipes_;
   Written written_;
   Notes notes_;
-  Trace trace_;
-  Processes processes_;
-  sys::UniqueFd trace_file_;
+  Places places_;
   fs::path last_of_search_ = fs::weakly_canonical("/bin");   ///< of a script's initial PATH
   const std::string now_ = std::to_string(::time(nullptr));  ///< that `date` tells
   std::map<std::string, int> tests_;                         ///< how often `[ -f PATH ]` was tested
@@ -960,10 +874,8 @@ class Recorder final : public Watcher {
   std::size_t unrecorded_ = 0;           ///< tasks of the largest step that was not recorded completely
   std::map<pid_t, std::size_t> copies_;  ///< cp and similar programs that run here: which command
   std::map<pid_t, Absent> xargs_;        ///< those that have started nothing
-  std::map<pid_t, Place> texts_;         ///< for shells that run a text: where they were started
-  pid_t script_shell_ = 0;
-  std::vector<pid_t> pids_;                                    ///< of the recorded commands
-  std::set<pid_t> programs_;                                   ///< processes that are no longer shells
+  std::vector<pid_t> pids_;              ///< of the recorded commands
+  std::set<pid_t> programs_;             ///< processes that are no longer shells
   std::map<std::string, std::string> scripts_;                 ///< lines → path
   std::vector<std::pair<std::size_t, std::string>> printing_;  ///< a recorded command → the pipe it prints to
 };
