@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "shell/absent_files.h"
 #include "shell/answers.h"
 #include "shell/launchers.h"
 #include "shell/notes.h"
@@ -38,12 +39,6 @@ constexpr std::size_t kMostWaitsAgain = 50;  ///< where another node waited with
 
 bool is_mpi(const std::string& name) {
   return name.starts_with("mpi") || name == "orterun";
-}
-
-/// System programs run only from these directories.
-bool is_of_system(const fs::path& path) {
-  const auto folder = path.parent_path();
-  return folder == "/usr/bin" || folder == "/bin" || folder == "/usr/local/bin";
 }
 
 /// Puts each launcher's commands after it, whatever ran in parallel.
@@ -108,25 +103,14 @@ class Recorder final : public Watcher {
         own_(std::move(own)),
         written_(layer),
         notes_(request, layer, written_, recording_),
-        places_(request.script, layer, own_) {}
+        places_(request.script, layer, own_),
+        scripts_(own_),
+        absent_files_(request, layer, own_, places_, scripts_, notes_, recording_.asked_for) {}
 
   bool prepare() {
     layer_.permit(own_.trace());
     layer_.permit(own_.output());
-    name_hosts();
-    for (const auto& path : request_.existing) make_exist(path);
-    for (const auto& file : request_.files) {
-      if (file.path.ends_with('/')) {
-        const auto folder = file.path.substr(0, file.path.size() - 1);
-        if (layer_.make_folder(folder)) written_.made_folder(folder);
-        continue;
-      }
-      const auto place = layer_.make_folder(fs::path(file.path).parent_path())
-                             ? layer_.map(file.path, Access::create)
-                             : std::unexpected(0);
-      if (place)
-        (void)sys::write_file_atomically(*place, file.text.value_or(""), file.executable ? 0755 : 0644);
-    }
+    make_given_files(request_, layer_, written_);
     std::error_code error;
     if (!request_.chdir.empty() && !fs::exists(request_.chdir, error)) {
       recording_.not_here.push_back(request_.chdir);
@@ -147,15 +131,8 @@ class Recorder final : public Watcher {
 
   [[nodiscard]] std::string folder() const { return folder_of(request_); }
 
-  /// True for a directory that may exist only on the cluster: the job's own directories are here, and
-  /// temporary ones belong to no machine.
   [[nodiscard]] bool seems_there(const std::string& folder) const override {
-    constexpr std::array<std::string_view, 6> kOfEveryMachine{"/tmp/",     "/var/tmp/", "/dev/",
-                                                              "/dev/shm/", "/proc/",    "/sys/"};
-    const auto path = folder + "/";
-    return !path.starts_with(this->folder() + "/") &&
-           std::ranges::none_of(kOfEveryMachine,
-                                [&](std::string_view begin) { return path.starts_with(begin); });
+    return absent_files_.may_be_there(folder);
   }
 
   std::string on_start(const ProgramStart& start) override {
@@ -237,7 +214,7 @@ class Recorder final : public Watcher {
     note_unrecorded(started->tasks);
     const StartOfTasks how{recording_.commands.size() - 1, steps_, is_mpi(name)};
     if (!started->tasks.empty()) ++steps_;
-    return put_script(script_of_tasks(*started, how, request_, own_));
+    return scripts_.put(script_of_tasks(*started, how, request_, own_));
   }
 
   /// A search for a free port tries each once, while a wait for a server retries. A server that has the port
@@ -318,34 +295,10 @@ class Recorder final : public Watcher {
   }
   [[nodiscard]] bool has_seen_enough() const override { return waits_ > kMostWaits && !request_.per_node; }
 
-  /// A target of `source` and `cd` that exists only on the cluster.
   std::string stand_in(pid_t pid, const std::string& path, Missing asked) override {
     places_.read();
     if (asked == Missing::folder && path == "/rec/home") return "/dev/null";
-    if (programs_.contains(pid)) return {};
-    const auto* place = places_.of_shell(pid);
-    // A script that turns `set -x` off does not reveal what it reads.
-    if ((place == nullptr || place->line == 0) && asked == Missing::file && is_read_by_source(path))
-      return sourced(path, "", 0);
-    if (place == nullptr) return {};
-    // `exec NAME` searches PATH itself: the program appears to exist where it looks last, and its start is
-    // recorded.
-    if (asked == Missing::name && is_test(place->command)) return answer_test(pid, *place, path);
-    if (asked == Missing::name)
-      return place->command.starts_with("exec ") &&
-                     place->command.find(program_name(path)) != std::string::npos &&
-                     fs::path(path).parent_path() == last_of_search_
-                 ? own_.other()
-                 : std::string();
-    constexpr std::array<std::string_view, 4> kBuiltins{"source ", ". ", "cd ", "pushd "};
-    const bool looks =
-        std::ranges::any_of(kBuiltins, [&](auto word) { return place->command.starts_with(word); });
-    if (!looks || place->command.find(program_name(path)) == std::string::npos) return {};
-    if (asked == Missing::folder) {
-      notes_.absent(path);
-      return "/dev/null";
-    }
-    return sourced(path, place->command, place->line);
+    return programs_.contains(pid) ? std::string() : absent_files_.stand_in(pid, path, asked);
   }
 
   void on_change(pid_t pid, const std::string& path) override {
@@ -432,7 +385,7 @@ class Recorder final : public Watcher {
     recording_.commands.push_back(std::move(step));
     recording_.per_node = true;
     note_unrecorded(started_by(recording_.commands.back().argv, request_.allocation)->tasks);
-    return put_script(script_of_nodes(script, request_));
+    return scripts_.put(script_of_nodes(script, request_));
   }
 
   /// The size of a step in which some tasks represent others.
@@ -455,83 +408,6 @@ class Recorder final : public Watcher {
   bool is_last_of_path(const std::string& path, const std::string& program, pid_t pid) const {
     const auto last = layer_.resolved(path.substr(path.rfind(':') + 1), true, pid);
     return last && *last == fs::path(program).parent_path();
-  }
-
-  static bool is_read_by_source(const std::string& path) {
-    const auto name = program_name(path);
-    return name == "activate" || name.ends_with(".sh") || name.ends_with("bashrc") ||
-           name.ends_with("bash_profile");
-  }
-
-  /// True if it is below the submission directory and not in a Python environment.
-  [[nodiscard]] bool is_of_job(const std::string& path) const {
-    return program_name(path) != "activate" && path.starts_with(folder() + "/");
-  }
-
-  /// A stand-in for a file that the script sources. A file of the job itself is noted as unread: what it sets
-  /// is unknown.
-  std::string sourced(const std::string& path, const std::string& command, std::uint32_t line) {
-    if (is_of_job(path) || !notes_.found_in(path).empty())
-      notes_.unread(line, path, true);
-    else
-      notes_.absent(path);
-    constexpr std::string_view kConda = "/etc/profile.d/conda.sh";
-    if (path.ends_with(kConda))
-      return put_script("NLAUNCH_CONDA=" + text::shell_quote(path.substr(0, path.size() - kConda.size())) +
-                        "\n");
-    return program_name(path) == "activate" ? put_script(activation(path, command)) : "/dev/null";
-  }
-
-  /// bash itself looks up the names of the simulated nodes.
-  void name_hosts() {
-    constexpr const char* kHosts = "/etc/hosts";
-    std::string hosts = "127.0.0.1 localhost\n";
-    for (std::uint32_t node = 0; node < request_.allocation.nodes; ++node)
-      hosts += fmt::format("{} {}\n", Allocation::address(node), Allocation::host(node));
-    if (!layer_.make_folder("/etc")) return;
-    if (const auto place = layer_.map(kHosts, Access::replace))
-      (void)sys::write_file_atomically(*place, hosts, 0644);
-    written_.given(kHosts);
-  }
-
-  void make_exist(const std::string& named) {
-    const auto path = (fs::path(folder()) / named).lexically_normal();
-    const auto place = layer_.make_folder(path.parent_path()) && path.has_filename()
-                           ? layer_.map(path, Access::create)
-                           : std::unexpected(0);
-    if (place) (void)sys::write_file_atomically(*place, "", 0755);
-    written_.given(path);
-  }
-
-  /// `[ -f PATH ]`, but not for a variable's value that only looks like a path.
-  static bool is_test(const std::string& command) {
-    return command.starts_with("'[' ") || command.starts_with("[[ ") || command.starts_with("test ");
-  }
-
-  /// A file that the script waits for appears after a while; any other is missing and noted.
-  std::string answer_test(pid_t pid, const Place& place, const std::string& path) {
-    const auto name = program_name(path);
-    const auto at = place.command.find(name);
-    const auto end = at + name.size();
-    const bool named = at != std::string::npos && end < place.command.size() &&
-                       std::string_view(" '\"").contains(place.command[end]);
-    if (!named) return {};
-    constexpr int kLooks = 20;
-    const bool waits =
-        place.command.find("! -") != std::string::npos || place.command.find("'!' -") != std::string::npos;
-    if (waits && ++tests_[path] > kLooks) return own_.other();
-    const auto known = std::ranges::find(recording_.asked_for, path, &Absent::name);
-    if (known != recording_.asked_for.end()) return {};
-    // `which`, a system script, asks on behalf of its caller.
-    const auto parent = places_.parent_of(pid);
-    const auto* caller = is_of_system(place.script) && parent ? places_.of(*parent) : &place;
-    if (caller != nullptr) recording_.asked_for.push_back({caller->line, path, of_other_script(*caller)});
-    return {};
-  }
-
-  /// The file of a place, if it is not the script itself.
-  [[nodiscard]] std::string of_other_script(const Place& place) const {
-    return places_.is_the_script(place.script) ? "" : layer_.unmapped(place.script).native();
   }
 
   [[nodiscard]] std::optional<std::string> printed_by(const Words& argv) const {
@@ -832,23 +708,14 @@ class Recorder final : public Watcher {
       waits_ = 0;
       endless_wait_ = last_wait_;
       ended_waiting_ = true;
-      return put_script("kill -9 $PPID\n");
+      return scripts_.put("kill -9 $PPID\n");
     }
     return script("printf %s {}\nexit {}\n", text::shell_quote(said.text), said.code);
   }
 
   template <class... T>
   std::string script(fmt::format_string<T...> format, T&&... arguments) {
-    return put_script(fmt::format(format, std::forward<T>(arguments)...));
-  }
-
-  /// The path of a script of these lines.
-  std::string put_script(const std::string& lines) {
-    const auto [place, is_new] =
-        scripts_.try_emplace(lines, fmt::format("{}/{}", own_.answers(), scripts_.size()));
-    // -p: without BASH_ENV, so that it is not traced.
-    if (is_new) (void)sys::write_file_atomically(place->second, "#!/bin/bash -p\n" + lines, 0755);
-    return place->second;
+    return scripts_.put(fmt::format(format, std::forward<T>(arguments)...));
   }
 
   const RecordRequest& request_;
@@ -859,9 +726,9 @@ class Recorder final : public Watcher {
   Written written_;
   Notes notes_;
   Places places_;
-  fs::path last_of_search_ = fs::weakly_canonical("/bin");   ///< of a script's initial PATH
+  StandInScripts scripts_;
+  AbsentFiles absent_files_;
   const std::string now_ = std::to_string(::time(nullptr));  ///< that `date` tells
-  std::map<std::string, int> tests_;                         ///< how often `[ -f PATH ]` was tested
   std::size_t steps_ = 0;                                    ///< that have begun
   std::size_t waits_ = 0;                           ///< commands that only query, since the last other one
   bool ended_waiting_ = false;                      ///< a shell of a node that only waited
@@ -876,7 +743,6 @@ class Recorder final : public Watcher {
   std::map<pid_t, Absent> xargs_;        ///< those that have started nothing
   std::vector<pid_t> pids_;              ///< of the recorded commands
   std::set<pid_t> programs_;             ///< processes that are no longer shells
-  std::map<std::string, std::string> scripts_;                 ///< lines → path
   std::vector<std::pair<std::size_t, std::string>> printing_;  ///< a recorded command → the pipe it prints to
 };
 

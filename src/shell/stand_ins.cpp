@@ -115,6 +115,25 @@ std::string for_node(std::string text, std::uint32_t node, std::uint32_t nodes) 
   return text;
 }
 
+void name_hosts(const RecordRequest& request, ScratchLayer& layer, Written& written) {
+  constexpr const char* kHosts = "/etc/hosts";
+  std::string hosts = "127.0.0.1 localhost\n";
+  for (std::uint32_t node = 0; node < request.allocation.nodes; ++node)
+    hosts += fmt::format("{} {}\n", Allocation::address(node), Allocation::host(node));
+  if (!layer.make_folder("/etc")) return;
+  if (const auto place = layer.map(kHosts, Access::replace))
+    (void)sys::write_file_atomically(*place, hosts, 0644);
+  written.given(kHosts);
+}
+
+/// Creates the file and the directory that contains it; only that directory for a path that ends with a
+/// slash.
+void make_file(const fs::path& path, const std::string& text, mode_t mode, ScratchLayer& layer) {
+  if (!layer.make_folder(path.parent_path()) || !path.has_filename()) return;
+  if (const auto place = layer.map(path, Access::create))
+    (void)sys::write_file_atomically(*place, text, mode);
+}
+
 }  // namespace
 
 bool make_own_files(const OwnFiles& own, bool keeps_trace) {
@@ -134,6 +153,23 @@ bool make_own_files(const OwnFiles& own, bool keeps_trace) {
          std::ranges::all_of(known_programs(), [&](const auto& name) {
            return put(fmt::format("{}/{}", own.programs(), name), "", 0755);
          });
+}
+
+void make_given_files(const RecordRequest& request, ScratchLayer& layer, Written& written) {
+  name_hosts(request, layer, written);
+  for (const auto& named : request.existing) {
+    const auto path = (fs::path(folder_of(request)) / named).lexically_normal();
+    make_file(path, "", 0755, layer);
+    written.given(path);
+  }
+  for (const auto& file : request.files) {
+    if (file.path.ends_with('/')) {
+      const auto folder = file.path.substr(0, file.path.size() - 1);
+      if (layer.make_folder(folder)) written.made_folder(folder);
+    } else {
+      make_file(file.path, file.text.value_or(""), file.executable ? 0755 : 0644, layer);
+    }
+  }
 }
 
 std::vector<std::string> environment_of(const RecordRequest& request, const OwnFiles& own) {
@@ -243,6 +279,13 @@ std::string activation(const std::string& path, const std::string& command) {
     return fmt::format("NLAUNCH_CONDA={}\nconda activate {}\n", text::shell_quote(folder), words[2]);
   return fmt::format("export VIRTUAL_ENV={0}\nexport PATH={0}/bin:$PATH\n",
                      text::shell_quote(fs::path(path).parent_path().parent_path().native()));
+}
+
+std::string StandInScripts::put(const std::string& lines) {
+  const auto [path, is_new] = paths_.try_emplace(lines, fmt::format("{}/{}", own_.answers(), paths_.size()));
+  // -p: without BASH_ENV, so that it is not traced.
+  if (is_new) (void)sys::write_file_atomically(path->second, "#!/bin/bash -p\n" + lines, 0755);
+  return path->second;
 }
 
 std::string script_of_tasks(const Started& started, const StartOfTasks& start, const RecordRequest& request,

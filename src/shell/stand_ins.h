@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -8,6 +9,8 @@
 
 #include "shell/launchers.h"
 #include "shell/recorder.h"
+#include "shell/scratch_layer.h"
+#include "shell/written.h"
 
 /// What a recorded script finds instead of a cluster: an environment, login files, and stand-in scripts for
 /// programs that start others.
@@ -29,6 +32,10 @@ struct OwnFiles {
 /// cannot be written.
 bool make_own_files(const OwnFiles& own, bool keeps_trace);
 
+/// Creates in the layer what the request says is there: files on the cluster, files that were written before,
+/// and the hosts of its allocation, whose names bash itself looks up.
+void make_given_files(const RecordRequest& request, ScratchLayer& layer, Written& written);
+
 /// The script's initial environment.
 std::vector<std::string> environment_of(const RecordRequest& request, const OwnFiles& own);
 /// True for a variable that the recorder or bash itself set: "PS4=+".
@@ -46,6 +53,20 @@ std::optional<Task> task_of(const std::vector<std::string>& environment);
 /// For `source …/bin/activate` of a virtual environment that exists only on the cluster, and conda's `source
 /// activate NAME`.
 std::string activation(const std::string& path, const std::string& command);
+
+/// Scripts that run in the place of programs, or that are sourced.
+class StandInScripts {
+ public:
+  /// `own` must outlive this object.
+  explicit StandInScripts(const OwnFiles& own) : own_(own) {}
+
+  /// The path of a script of these lines, among the recorder's own files.
+  std::string put(const std::string& lines);
+
+ private:
+  const OwnFiles& own_;
+  std::map<std::string, std::string> paths_;  ///< by their lines
+};
 
 /// How a launcher's tasks are started.
 struct StartOfTasks {

@@ -15,6 +15,11 @@ bool is_shell(const std::string& program) {
   return name == "bash" || name == "sh" || name == "dash";
 }
 
+bool is_of_system(const std::filesystem::path& path) {
+  const auto folder = path.parent_path();
+  return folder == "/usr/bin" || folder == "/bin" || folder == "/usr/local/bin";
+}
+
 bool has(const Words& argv, std::string_view word) {
   return std::ranges::find(argv, word) != argv.end();
 }

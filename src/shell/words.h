@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <filesystem>
 #include <initializer_list>
 #include <optional>
 #include <set>
@@ -17,6 +18,8 @@ using Options = std::set<std::string, std::less<>>;
 std::string program_name(const std::string& path);
 /// bash, sh or dash, by its name or its path.
 bool is_shell(const std::string& program);
+/// True for a file in a directory of the system's programs, from which alone they run.
+bool is_of_system(const std::filesystem::path& path);
 bool has(const Words& argv, std::string_view word);
 /// The words starting at an index.
 Words rest(const Words& argv, std::size_t from);

@@ -1,0 +1,105 @@
+#include "shell/absent_files.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "base/text.h"
+#include "shell/words.h"
+
+namespace nlaunch::shell {
+namespace {
+
+bool is_read_by_source(const std::string& path) {
+  const auto name = program_name(path);
+  return name == "activate" || name.ends_with(".sh") || name.ends_with("bashrc") ||
+         name.ends_with("bash_profile");
+}
+
+/// `[ -f PATH ]`, but not for a variable's value that only looks like a path.
+bool is_test(const std::string& command) {
+  return command.starts_with("'[' ") || command.starts_with("[[ ") || command.starts_with("test ");
+}
+
+}  // namespace
+
+std::string AbsentFiles::stand_in(pid_t shell, const std::string& path, Missing asked) {
+  const auto* place = places_.of_shell(shell);
+  // A script that turns `set -x` off does not reveal what it reads.
+  if ((place == nullptr || place->line == 0) && asked == Missing::file && is_read_by_source(path))
+    return sourced(path, "", 0);
+  if (place == nullptr) return {};
+  if (asked == Missing::name)
+    return is_test(place->command) ? tested(shell, *place, path) : executed(path, place->command);
+  constexpr std::array<std::string_view, 4> kBuiltins{"source ", ". ", "cd ", "pushd "};
+  const bool looks =
+      std::ranges::any_of(kBuiltins, [&](auto word) { return place->command.starts_with(word); });
+  if (!looks || place->command.find(program_name(path)) == std::string::npos) return {};
+  if (asked == Missing::folder) {
+    notes_.absent(path);
+    return "/dev/null";
+  }
+  return sourced(path, place->command, place->line);
+}
+
+bool AbsentFiles::may_be_there(const std::string& folder) const {
+  constexpr std::array<std::string_view, 6> kOfEveryMachine{"/tmp/",     "/var/tmp/", "/dev/",
+                                                            "/dev/shm/", "/proc/",    "/sys/"};
+  const auto path = folder + "/";
+  return !path.starts_with(folder_of(request_) + "/") &&
+         std::ranges::none_of(kOfEveryMachine,
+                              [&](std::string_view begin) { return path.starts_with(begin); });
+}
+
+/// True if it is below the submission directory and not in a Python environment.
+bool AbsentFiles::is_of_job(const std::string& path) const {
+  return program_name(path) != "activate" && path.starts_with(folder_of(request_) + "/");
+}
+
+/// A stand-in for a file that the script sources. A file of the job itself is noted as unread: what it sets
+/// is unknown.
+std::string AbsentFiles::sourced(const std::string& path, const std::string& command, std::uint32_t line) {
+  if (is_of_job(path) || !notes_.found_in(path).empty())
+    notes_.unread(line, path, true);
+  else
+    notes_.absent(path);
+  constexpr std::string_view kConda = "/etc/profile.d/conda.sh";
+  if (path.ends_with(kConda))
+    return scripts_.put("NLAUNCH_CONDA=" + text::shell_quote(path.substr(0, path.size() - kConda.size())) +
+                        "\n");
+  return program_name(path) == "activate" ? scripts_.put(activation(path, command)) : "/dev/null";
+}
+
+/// `exec NAME` searches PATH itself: the program appears to exist where it looks last, and its start is
+/// recorded.
+std::string AbsentFiles::executed(const std::string& path, const std::string& command) const {
+  const bool looks_last = command.starts_with("exec ") &&
+                          command.find(program_name(path)) != std::string::npos &&
+                          std::filesystem::path(path).parent_path() == last_of_search_;
+  return looks_last ? own_.other() : std::string();
+}
+
+/// A file that the script waits for appears after a while; any other is missing and noted.
+std::string AbsentFiles::tested(pid_t shell, const Place& place, const std::string& path) {
+  const auto name = program_name(path);
+  const auto at = place.command.find(name);
+  const auto end = at + name.size();
+  const bool named = at != std::string::npos && end < place.command.size() &&
+                     std::string_view(" '\"").contains(place.command[end]);
+  if (!named) return {};
+  constexpr int kLooks = 20;
+  const bool waits =
+      place.command.find("! -") != std::string::npos || place.command.find("'!' -") != std::string::npos;
+  if (waits && ++tests_[path] > kLooks) return own_.other();
+  const auto known = std::ranges::find(asked_for_, path, &Absent::name);
+  if (known != asked_for_.end()) return {};
+  // `which`, a system script, asks on behalf of its caller.
+  const auto parent = places_.parent_of(shell);
+  const auto* caller = is_of_system(place.script) && parent ? places_.of(*parent) : &place;
+  if (caller == nullptr) return {};
+  const bool own = places_.is_the_script(caller->script);
+  asked_for_.push_back({caller->line, path, own ? "" : layer_.unmapped(caller->script).native()});
+  return {};
+}
+
+}  // namespace nlaunch::shell

@@ -1,0 +1,58 @@
+#pragma once
+#include <sys/types.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "shell/guarded.h"
+#include "shell/notes.h"
+#include "shell/places.h"
+#include "shell/recorder.h"
+#include "shell/scratch_layer.h"
+#include "shell/stand_ins.h"
+
+namespace nlaunch::shell {
+
+/// What a script finds where it looks for a file or directory that is missing here, and may exist on the
+/// cluster. Notes what it looked for.
+class AbsentFiles {
+ public:
+  /// All arguments must outlive this object. `asked_for` gets the paths that the script tested in vain.
+  AbsentFiles(const RecordRequest& request, const ScratchLayer& layer, const OwnFiles& own,
+              const Places& places, StandInScripts& scripts, Notes& notes, std::vector<Absent>& asked_for)
+      : request_(request),
+        layer_(layer),
+        own_(own),
+        places_(places),
+        scripts_(scripts),
+        notes_(notes),
+        asked_for_(asked_for) {}
+
+  /// A stand-in for a missing path that a shell looks for: the target of `source`, `cd` or `exec`, or of a
+  /// test. Empty: the path does not exist (Watcher::stand_in).
+  std::string stand_in(pid_t shell, const std::string& path, Missing asked);
+  /// True for a directory that may exist only on the cluster: the job's own directories are here, and
+  /// temporary ones belong to no machine.
+  [[nodiscard]] bool may_be_there(const std::string& folder) const;
+
+ private:
+  [[nodiscard]] bool is_of_job(const std::string& path) const;
+  std::string sourced(const std::string& path, const std::string& command, std::uint32_t line);
+  std::string executed(const std::string& path, const std::string& command) const;
+  std::string tested(pid_t shell, const Place& place, const std::string& path);
+
+  const RecordRequest& request_;
+  const ScratchLayer& layer_;
+  const OwnFiles& own_;
+  const Places& places_;
+  StandInScripts& scripts_;
+  Notes& notes_;
+  std::vector<Absent>& asked_for_;
+  std::filesystem::path last_of_search_ = std::filesystem::weakly_canonical("/bin");  ///< of an initial PATH
+  std::map<std::string, int> tests_;  ///< how often the script waited for a path: `[ ! -f PATH ]`
+};
+
+}  // namespace nlaunch::shell
