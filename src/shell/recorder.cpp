@@ -23,8 +23,10 @@
 #include "shell/notes.h"
 #include "shell/pipes.h"
 #include "shell/places.h"
+#include "shell/recorded_commands.h"
 #include "shell/srun.h"
 #include "shell/stand_ins.h"
+#include "shell/waits.h"
 #include "sys/files.h"
 #include "sys/proc.h"
 
@@ -34,29 +36,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kNotFound = 127;
-constexpr std::size_t kMostWaits = 500;      ///< consecutive commands that only query or wait
-constexpr std::size_t kMostWaitsAgain = 50;  ///< where another node waited without success
-
 bool is_mpi(const std::string& name) {
   return name.starts_with("mpi") || name == "orterun";
-}
-
-/// Puts each launcher's commands after it, whatever ran in parallel.
-std::vector<RecordedCommand> by_launcher(std::vector<RecordedCommand> commands) {
-  std::vector<std::vector<std::size_t>> started(commands.size() + 1);
-  for (std::size_t i = 0; i < commands.size(); ++i)
-    started[commands[i].launcher.value_or(commands.size())].push_back(i);
-  std::vector<RecordedCommand> ordered;
-  ordered.reserve(commands.size());
-  const auto add = [&](const auto& self, std::size_t launcher, std::optional<std::size_t> place) -> void {
-    for (const auto index : started[launcher]) {
-      ordered.push_back(std::move(commands[index]));
-      ordered.back().launcher = place;
-      self(self, index, ordered.size() - 1);
-    }
-  };
-  add(add, commands.size(), std::nullopt);
-  return ordered;
 }
 
 /// A line that closes a block or is a comment is not a command.
@@ -105,7 +86,8 @@ class Recorder final : public Watcher {
         notes_(request, layer, written_, recording_),
         places_(request.script, layer, own_),
         scripts_(own_),
-        absent_files_(request, layer, own_, places_, scripts_, notes_, recording_.asked_for) {}
+        absent_files_(request, layer, own_, places_, scripts_, notes_, recording_.asked_for),
+        commands_(layer, own_, pipes_, places_, written_, recording_) {}
 
   bool prepare() {
     layer_.permit(own_.trace());
@@ -227,31 +209,13 @@ class Recorder final : public Watcher {
                       : is_own(address) ? "localhost"
                                         : address) +
                      fmt::format("/{}", port)};
-    const bool answers = is_served(std::to_string(port)) || asks_again(argv);
+    const bool answers = commands_.is_served(std::to_string(port)) || commands_.asks_again(argv);
     ProgramStart bash;
     bash.pid = pid;
     bash.environment = sys::initial_environment(pid);
     bash.folder = folder();
     note(bash, argv, Fate::answered);
     return answers;
-  }
-  /// True if a background program has this number in its arguments or a variable.
-  [[nodiscard]] bool is_served(const std::string& port) const {
-    const auto names = [&](const std::string& text) {
-      return text == port || text.ends_with("=" + port) || text.ends_with(":" + port);
-    };
-    return std::ranges::any_of(recording_.commands, [&](const RecordedCommand& command) {
-      return command.fate == Fate::recorded && command.background &&
-             (std::ranges::any_of(command.argv, names) || std::ranges::any_of(command.environment, names));
-    });
-  }
-  /// True if it is the same as last time, with only sleep in between.
-  [[nodiscard]] bool asks_again(const Words& argv) const {
-    const auto last = std::find_if(
-        recording_.commands.rbegin(), recording_.commands.rend(), [](const RecordedCommand& command) {
-          return command.fate != Fate::answered || command.argv[0].starts_with(kConnection);
-        });
-    return last != recording_.commands.rend() && last->argv == argv;
   }
   static bool is_own(const std::string& address) { return address.starts_with("127.") || address == "::1"; }
 
@@ -286,14 +250,10 @@ class Recorder final : public Watcher {
       if (!place->command.starts_with("exit ") && nothing_follows(request_.script, line)) return;
     }
     constexpr int kKilled = kSignal + SIGKILL;
-    if (code == kKilled && std::exchange(ended_waiting_, false)) {
-      last_wait_ = line;
-      node_waits_ = true;
-    } else if (code != 0) {
-      recording_.failed.push_back({line, std::to_string(code)});
-    }
+    const bool only_waited = code == kKilled && waits_.node_killed(line);
+    if (code != 0 && !only_waited) recording_.failed.push_back({line, std::to_string(code)});
   }
-  [[nodiscard]] bool has_seen_enough() const override { return waits_ > kMostWaits && !request_.per_node; }
+  [[nodiscard]] bool has_seen_enough() const override { return waits_.too_many() && !request_.per_node; }
 
   std::string stand_in(pid_t pid, const std::string& path, Missing asked) override {
     places_.read();
@@ -334,20 +294,14 @@ class Recorder final : public Watcher {
       recording_.environment.push_back(without_own(entry, own_));
       if (given) recording_.given.push_back(entry.substr(0, entry.find('=')));
     }
-    for (const auto& [command, pipe] : printing_) {
-      auto& one = recording_.commands[command];
-      one.output_is_read = pipes_.is_read_by_shell(pipe) && !only_shows(line_of_script(one));
-    }
-    for (std::size_t i = 0; i < recording_.commands.size(); ++i)
-      recording_.commands[i].waited = places_.waited(i);
     recording_.all_tasks = request_.all_tasks;
     recording_.may_differ = !request_.all_tasks && branches_by_task();
-    recording_.commands = by_launcher(std::move(recording_.commands));
-    recording_.stopped = end.stopped.empty() && node_waits_ ? "waits" : end.stopped;
+    commands_.finish();
+    recording_.stopped = end.stopped.empty() && waits_.node_waited() ? "waits" : end.stopped;
     recording_.waits = recording_.stopped == "waits";
     if (!end.stopped.empty()) recording_.failed.clear();  // those were stopped here
     if (const auto end_of_script = places_.last_of_the_script()) {
-      recording_.last_line = recording_.waits ? last_wait_ : end_of_script->line;
+      recording_.last_line = recording_.waits ? waits_.last_line() : end_of_script->line;
       recording_.at_its_end = !end_of_script->command.starts_with("exit ") &&
                               nothing_follows(request_.script, recording_.last_line);
     }
@@ -376,15 +330,11 @@ class Recorder final : public Watcher {
   /// The path of a script that does so node by node. It is recorded as a step.
   std::string start_on_each_node(const Words& script) {
     const auto nodes = request_.allocation.nodes;
-    RecordedCommand step;
-    step.argv = {"srun", fmt::format("--nodes={}", nodes), "--ntasks-per-node=1", "bash"};
-    step.argv.insert(step.argv.end(), script.begin(), script.end());
-    step.fate = Fate::launcher;
-    step.folder = folder();
-    pids_.push_back(0);
-    recording_.commands.push_back(std::move(step));
+    Words argv{"srun", fmt::format("--nodes={}", nodes), "--ntasks-per-node=1", "bash"};
+    argv.insert(argv.end(), script.begin(), script.end());
+    const auto& step = commands_.add_launcher(std::move(argv), folder());
     recording_.per_node = true;
-    note_unrecorded(started_by(recording_.commands.back().argv, request_.allocation)->tasks);
+    note_unrecorded(started_by(step.argv, request_.allocation)->tasks);
     return scripts_.put(script_of_nodes(script, request_));
   }
 
@@ -527,67 +477,11 @@ class Recorder final : public Watcher {
   }
 
   void note(const ProgramStart& start, Words argv, Fate fate) {
-    RecordedCommand command;
-    command.fate = fate;
-    command.argv = std::move(argv);
-    for (auto& word : command.argv) word = without_own(std::move(word), own_);
-    for (const auto& entry : start.environment) {
-      if (!is_own_variable(entry)) command.environment.push_back(without_own(entry, own_));
-    }
-    command.folder = start.folder;
-    for (const auto& [fd, file] : start.files) {
-      constexpr int kMost = 9;  // those that a script can redirect
-      if (fd <= kMost && file.starts_with('/') && file != "/dev/null" &&
-          !file.starts_with(own_.folder.native()))
-        command.files[fd] = file;
-    }
-    command.background = start.background;
-    const auto in = start.files.find(STDIN_FILENO);
-    command.has_input = has_own_input(start, places_.parent_of(start.pid));
-    if (command.has_input && fate == Fate::recorded) command.input = pipes_.input_of(start);
-    if (in != start.files.end() && in->second != "/dev/null" && !in->second.starts_with(own_.folder.native()))
-      command.input_from = in->second;
-    if (const auto step = launcher_of(start.environment); step && *step < recording_.commands.size())
-      command.launcher = *step;
-    if (command.launcher) {
-      const auto& launcher = recording_.commands[*command.launcher];
-      const auto folder = folder_of_tasks(launcher.argv);
-      if (!folder.empty() && command.folder == launcher.folder) command.folder = folder;
-    }
-    command.task = task_of(start.environment);
-    const auto top = command.launcher ? pids_[*command.launcher] : 0;
-    if (const auto* place = places_.of(start.pid, top)) {
-      command.script = layer_.unmapped(place->script);
-      command.line = place->line;
-    } else if (command.launcher) {
-      command.script = recording_.commands[*command.launcher].script;
-      command.line = recording_.commands[*command.launcher].line;
-    }
-    command.background = command.background || reads_nothing(start, command);
-    if (const auto out = start.files.find(STDOUT_FILENO);
-        fate == Fate::recorded && out != start.files.end() && out->second.starts_with("pipe:"))
-      printing_.emplace_back(recording_.commands.size(), out->second);
-    if (fate == Fate::answered) {
-      ++waits_;
-      last_wait_ = waits_ == 1 ? command.line : std::max(last_wait_, command.line);
-    } else {
-      waits_ = 0;
-      note_files(start, command);
-    }
-    places_.started(start.pid, recording_.commands.size());
-    pids_.push_back(start.pid);
-    recording_.commands.push_back(std::move(command));
-  }
-
-  /// Inside a function, and for a name that is not found, bash has already restored the signals. But a
-  /// background command reads from /dev/null, unless redirected, while the script does not.
-  [[nodiscard]] bool reads_nothing(const ProgramStart& start, const RecordedCommand& command) const {
-    static const RE2 kSaid(R"(<\s*/dev/null)");
-    const auto in = start.files.find(STDIN_FILENO);
-    if (in == start.files.end() || in->second != "/dev/null") return false;
-    const auto* place = places_.of(start.pid);
-    const bool by_xargs = place != nullptr && place->command.starts_with("xargs ");
-    return !by_xargs && !RE2::PartialMatch(line_of_script(command), kSaid);
+    const auto& command = commands_.add(start, std::move(argv), fate);
+    if (fate == Fate::answered)
+      waits_.asked(command.line);
+    else
+      waits_.acted();
   }
 
   /// `sed -i SCRIPT FILE` on a file that exists only on the cluster.
@@ -598,26 +492,6 @@ class Recorder final : public Watcher {
     std::error_code error;
     if (in_place && path && !fs::exists(layer_.map_to_read(*path), error))
       notes_.unread(places_.line_of(start.pid), *path);
-  }
-
-  /// Notes the files that it is given, and where its output goes.
-  void note_files(const ProgramStart& start, RecordedCommand& command) {
-    auto told = command.argv;  // given by name, or as its input
-    if (command.input && command.input->is_file) told.push_back(command.input->text);
-    for (const auto& path : written_.outputs_told_to({told, {}, command.folder})) {
-      const bool own = std::ranges::any_of(
-          command.files, [&](const auto& file) { return file.first > 0 && file.second == path; });
-      const bool known =
-          std::ranges::find(recording_.passed_on, path, &Absent::name) != recording_.passed_on.end();
-      if (!own && !known) recording_.passed_on.push_back({command.line, path, command.script});
-    }
-    for (const auto& [fd, file] : start.files)
-      if (fd > 0 && file.starts_with("pipe:")) written_.job_prints_to(file);
-    for (const auto& [fd, file] : command.files)
-      if (fd > 0) written_.redirected(file);
-    command.given = written_.told_to({told, command.environment, command.folder});
-    for (auto& file : command.given)
-      if (file.text) file.text = without_own(std::move(*file.text), own_);
   }
 
   void note_submission(const ProgramStart& start, const Words& argv) {
@@ -662,22 +536,6 @@ class Recorder final : public Watcher {
     recording_.submitted.push_back(std::move(job));
   }
 
-  /// The directory in which srun starts its tasks; empty: its own.
-  static std::string folder_of_tasks(const Words& argv) {
-    if (program_name(argv[0]) != "srun") return {};
-    const auto within = option(argv, words_of_srun(argv), "", "--container-workdir");
-    const auto folder = within ? within : option(argv, words_of_srun(argv), "-D", "--chdir");
-    return folder && folder->starts_with('/') ? *folder : "";
-  }
-
-  /// As written; empty if unknown.
-  [[nodiscard]] std::string line_of_script(const RecordedCommand& command) const {
-    constexpr std::uint64_t kLargest = 1U << 20U;
-    const auto text = sys::read_regular_file(layer_.map_to_read(command.script), kLargest).value_or("");
-    const auto lines = text::split(text, '\n');
-    return command.line == 0 || command.line > lines.size() ? "" : lines[command.line - 1];
-  }
-
   // --- Tasks that others stand for ---
 
   /// True if a task compares its number with that of a task that was not recorded: `[ $SLURM_NODEID -eq 5 ]`.
@@ -702,14 +560,7 @@ class Recorder final : public Watcher {
   }
 
   std::string answer(const Answer& said) {
-    // If a node only waits, it is stopped and the next one starts: what it waited for does not come for the
-    // others either.
-    if (request_.per_node && waits_ > (last_wait_ == endless_wait_ ? kMostWaitsAgain : kMostWaits)) {
-      waits_ = 0;
-      endless_wait_ = last_wait_;
-      ended_waiting_ = true;
-      return scripts_.put("kill -9 $PPID\n");
-    }
+    if (request_.per_node && waits_.ends_node()) return scripts_.put("kill -9 $PPID\n");
     return script("printf %s {}\nexit {}\n", text::shell_quote(said.text), said.code);
   }
 
@@ -728,22 +579,17 @@ class Recorder final : public Watcher {
   Places places_;
   StandInScripts scripts_;
   AbsentFiles absent_files_;
+  RecordedCommands commands_;
   const std::string now_ = std::to_string(::time(nullptr));  ///< that `date` tells
   std::size_t steps_ = 0;                                    ///< that have begun
-  std::size_t waits_ = 0;                           ///< commands that only query, since the last other one
-  bool ended_waiting_ = false;                      ///< a shell of a node that only waited
-  bool node_waits_ = false;                         ///< and had more to do
-  std::uint32_t last_wait_ = 0;                     ///< the last line of them
-  std::uint32_t endless_wait_ = 0;                  ///< that of a node that only waited
+  Waits waits_;
   std::map<pid_t, std::uint32_t> shells_of_tasks_;  ///< the lines of their steps
   std::set<pid_t> launchers_;                       ///< that run
   std::map<pid_t, Task> tasks_;                     ///< of the shells that began them
   std::size_t unrecorded_ = 0;           ///< tasks of the largest step that was not recorded completely
   std::map<pid_t, std::size_t> copies_;  ///< cp and similar programs that run here: which command
   std::map<pid_t, Absent> xargs_;        ///< those that have started nothing
-  std::vector<pid_t> pids_;              ///< of the recorded commands
   std::set<pid_t> programs_;             ///< processes that are no longer shells
-  std::vector<std::pair<std::size_t, std::string>> printing_;  ///< a recorded command → the pipe it prints to
 };
 
 /// Removed with all that is in it.

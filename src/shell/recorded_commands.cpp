@@ -1,0 +1,177 @@
+#include "shell/recorded_commands.h"
+
+#include <re2/re2.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "base/text.h"
+#include "shell/srun.h"
+#include "sys/files.h"
+
+namespace nlaunch::shell {
+namespace {
+
+/// Puts each launcher's commands after it, whatever ran in parallel.
+std::vector<RecordedCommand> by_launcher(std::vector<RecordedCommand> commands) {
+  std::vector<std::vector<std::size_t>> started(commands.size() + 1);
+  for (std::size_t i = 0; i < commands.size(); ++i)
+    started[commands[i].launcher.value_or(commands.size())].push_back(i);
+  std::vector<RecordedCommand> ordered;
+  ordered.reserve(commands.size());
+  const auto add = [&](const auto& self, std::size_t launcher, std::optional<std::size_t> place) -> void {
+    for (const auto index : started[launcher]) {
+      ordered.push_back(std::move(commands[index]));
+      ordered.back().launcher = place;
+      self(self, index, ordered.size() - 1);
+    }
+  };
+  add(add, commands.size(), std::nullopt);
+  return ordered;
+}
+
+/// The directory in which srun starts its tasks; empty: its own.
+std::string folder_of_tasks(const Words& argv) {
+  if (program_name(argv[0]) != "srun") return {};
+  const auto within = option(argv, words_of_srun(argv), "", "--container-workdir");
+  const auto folder = within ? within : option(argv, words_of_srun(argv), "-D", "--chdir");
+  return folder && folder->starts_with('/') ? *folder : "";
+}
+
+}  // namespace
+
+const RecordedCommand& RecordedCommands::add(const ProgramStart& start, Words argv, Fate fate) {
+  RecordedCommand command;
+  command.fate = fate;
+  command.argv = std::move(argv);
+  for (auto& word : command.argv) word = without_own(std::move(word), own_);
+  for (const auto& entry : start.environment) {
+    if (!is_own_variable(entry)) command.environment.push_back(without_own(entry, own_));
+  }
+  command.folder = start.folder;
+  for (const auto& [fd, file] : start.files) {
+    constexpr int kMost = 9;  // those that a script can redirect
+    if (fd <= kMost && file.starts_with('/') && file != "/dev/null" &&
+        !file.starts_with(own_.folder.native()))
+      command.files[fd] = file;
+  }
+  const auto in = start.files.find(STDIN_FILENO);
+  command.has_input = has_own_input(start, places_.parent_of(start.pid));
+  if (command.has_input && fate == Fate::recorded) command.input = pipes_.input_of(start);
+  if (in != start.files.end() && in->second != "/dev/null" && !in->second.starts_with(own_.folder.native()))
+    command.input_from = in->second;
+  command.task = task_of(start.environment);
+  find_launcher(start, command);
+  find_place(start, command);
+  command.background = start.background || reads_nothing(start, command);
+  if (const auto out = start.files.find(STDOUT_FILENO);
+      fate == Fate::recorded && out != start.files.end() && out->second.starts_with("pipe:"))
+    printing_.emplace_back(recording_.commands.size(), out->second);
+  if (fate != Fate::answered) note_files(start, command);
+  places_.started(start.pid, recording_.commands.size());
+  pids_.push_back(start.pid);
+  return recording_.commands.emplace_back(std::move(command));
+}
+
+const RecordedCommand& RecordedCommands::add_launcher(Words argv, const std::string& folder) {
+  RecordedCommand command;
+  command.argv = std::move(argv);
+  command.fate = Fate::launcher;
+  command.folder = folder;
+  pids_.push_back(0);
+  return recording_.commands.emplace_back(std::move(command));
+}
+
+bool RecordedCommands::is_served(const std::string& port) const {
+  const auto names = [&](const std::string& text) {
+    return text == port || text.ends_with("=" + port) || text.ends_with(":" + port);
+  };
+  return std::ranges::any_of(recording_.commands, [&](const RecordedCommand& command) {
+    return command.fate == Fate::recorded && command.background &&
+           (std::ranges::any_of(command.argv, names) || std::ranges::any_of(command.environment, names));
+  });
+}
+
+bool RecordedCommands::asks_again(const Words& argv) const {
+  const auto last = std::find_if(
+      recording_.commands.rbegin(), recording_.commands.rend(), [](const RecordedCommand& command) {
+        return command.fate != Fate::answered || command.argv[0].starts_with(kConnection);
+      });
+  return last != recording_.commands.rend() && last->argv == argv;
+}
+
+void RecordedCommands::finish() {
+  for (const auto& [command, pipe] : printing_) {
+    auto& one = recording_.commands[command];
+    one.output_is_read = pipes_.is_read_by_shell(pipe) && !only_shows(line_of_script(one));
+  }
+  for (std::size_t i = 0; i < recording_.commands.size(); ++i)
+    recording_.commands[i].waited = places_.waited(i);
+  recording_.commands = by_launcher(std::move(recording_.commands));
+}
+
+/// Inside a function, and for a name that is not found, bash has already restored the signals. But a
+/// background command reads from /dev/null, unless redirected, while the script does not.
+bool RecordedCommands::reads_nothing(const ProgramStart& start, const RecordedCommand& command) const {
+  static const RE2 kSaid(R"(<\s*/dev/null)");
+  const auto in = start.files.find(STDIN_FILENO);
+  if (in == start.files.end() || in->second != "/dev/null") return false;
+  const auto* place = places_.of(start.pid);
+  const bool by_xargs = place != nullptr && place->command.starts_with("xargs ");
+  return !by_xargs && !RE2::PartialMatch(line_of_script(command), kSaid);
+}
+
+/// As written; empty if unknown.
+std::string RecordedCommands::line_of_script(const RecordedCommand& command) const {
+  constexpr std::uint64_t kLargest = 1U << 20U;
+  const auto text = sys::read_regular_file(layer_.map_to_read(command.script), kLargest).value_or("");
+  const auto lines = text::split(text, '\n');
+  return command.line == 0 || command.line > lines.size() ? "" : lines[command.line - 1];
+}
+
+/// The launcher that started it, which may have chosen its directory.
+void RecordedCommands::find_launcher(const ProgramStart& start, RecordedCommand& command) const {
+  const auto step = launcher_of(start.environment);
+  if (!step || *step >= recording_.commands.size()) return;
+  command.launcher = *step;
+  const auto& launcher = recording_.commands[*step];
+  const auto folder = folder_of_tasks(launcher.argv);
+  if (!folder.empty() && command.folder == launcher.folder) command.folder = folder;
+}
+
+/// The place that starts it; if that is unknown, the place of its launcher.
+void RecordedCommands::find_place(const ProgramStart& start, RecordedCommand& command) const {
+  const auto top = command.launcher ? pids_[*command.launcher] : 0;
+  if (const auto* place = places_.of(start.pid, top)) {
+    command.script = layer_.unmapped(place->script);
+    command.line = place->line;
+  } else if (command.launcher) {
+    command.script = recording_.commands[*command.launcher].script;
+    command.line = recording_.commands[*command.launcher].line;
+  }
+}
+
+/// Notes the files that it is given, and where its output goes.
+void RecordedCommands::note_files(const ProgramStart& start, RecordedCommand& command) {
+  auto told = command.argv;  // given by name, or as its input
+  if (command.input && command.input->is_file) told.push_back(command.input->text);
+  for (const auto& path : written_.outputs_told_to({told, {}, command.folder})) {
+    const bool own = std::ranges::any_of(
+        command.files, [&](const auto& file) { return file.first > 0 && file.second == path; });
+    const bool known =
+        std::ranges::find(recording_.passed_on, path, &Absent::name) != recording_.passed_on.end();
+    if (!own && !known) recording_.passed_on.push_back({command.line, path, command.script});
+  }
+  for (const auto& [fd, file] : start.files)
+    if (fd > 0 && file.starts_with("pipe:")) written_.job_prints_to(file);
+  for (const auto& [fd, file] : command.files)
+    if (fd > 0) written_.redirected(file);
+  command.given = written_.told_to({told, command.environment, command.folder});
+  for (auto& file : command.given)
+    if (file.text) file.text = without_own(std::move(*file.text), own_);
+}
+
+}  // namespace nlaunch::shell
