@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <re2/re2.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -24,8 +23,8 @@
 #include "shell/pipes.h"
 #include "shell/places.h"
 #include "shell/recorded_commands.h"
-#include "shell/srun.h"
 #include "shell/stand_ins.h"
+#include "shell/submissions.h"
 #include "shell/waits.h"
 #include "sys/files.h"
 #include "sys/proc.h"
@@ -36,6 +35,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kNotFound = 127;
+
 bool is_mpi(const std::string& name) {
   return name.starts_with("mpi") || name == "orterun";
 }
@@ -87,7 +87,8 @@ class Recorder final : public Watcher {
         places_(request.script, layer, own_),
         scripts_(own_),
         absent_files_(request, layer, own_, places_, scripts_, notes_, recording_.asked_for),
-        commands_(layer, own_, pipes_, places_, written_, recording_) {}
+        commands_(layer, own_, pipes_, places_, written_, recording_),
+        submissions_(request, layer, own_, places_, written_) {}
 
   bool prepare() {
     layer_.permit(own_.trace());
@@ -185,7 +186,8 @@ class Recorder final : public Watcher {
                                   "mamba",    "sbatch",   "curl",   "wget"};
       if (is_page(*said) || (!kKnown.contains(name) && !is_port_or_address(*said)))
         notes_.made_up(places_.line_of(start.pid), start, argv);
-      if (name == "sbatch") note_submission(start, argv);
+      if (auto job = name == "sbatch" ? submissions_.read(start, argv) : std::nullopt)
+        recording_.submitted.push_back(std::move(*job));
       note(start, std::move(argv), Fate::answered);
       return answer(*said);
     }
@@ -276,24 +278,8 @@ class Recorder final : public Watcher {
     constexpr int kSignal = 128;
     auto end_code = WIFEXITED(end.status) ? WEXITSTATUS(end.status) : kSignal + WTERMSIG(end.status);
     places_.read();
-    recording_.assignments = places_.trace().assignments();
-    for (auto& one : recording_.assignments) {
-      one.script = layer_.unmapped(one.script);
-      one.value = without_own(std::move(one.value), own_);
-    }
-    recording_.traced = places_.take_traced();
-    for (auto& one : recording_.traced) {
-      one.script = layer_.unmapped(one.script);
-      one.text = without_own(std::move(one.text), own_);
-    }
-    for (const auto& entry : environment_of(request_, own_)) {
-      // Variables that belong to this job only count as set by the script.
-      const bool given = std::ranges::find(request_.variables, entry) != request_.variables.end() ||
-                         entry.starts_with("SLURM_ARRAY_TASK_ID=");
-      if (is_own_variable(entry)) continue;
-      recording_.environment.push_back(without_own(entry, own_));
-      if (given) recording_.given.push_back(entry.substr(0, entry.find('=')));
-    }
+    keep_trace();
+    keep_environment();
     recording_.all_tasks = request_.all_tasks;
     recording_.may_differ = !request_.all_tasks && branches_by_task();
     commands_.finish();
@@ -314,19 +300,48 @@ class Recorder final : public Watcher {
     notes_.finish(layer_.without_layer(output()), environment_of(request_, own_),
                   [this](const std::string& pipe) { return pipes_.is_read_by_shell(pipe); });
     recording_.exit_code = end_code;
-    // A command that bash cannot expand is not traced: bash's message gives its line.
+    if (recording_.exit_code != 0)
+      recording_.last_line = std::max(recording_.last_line, line_of_last_message());
+    return std::move(recording_);
+  }
+
+ private:
+  void keep_trace() {
+    recording_.assignments = places_.trace().assignments();
+    for (auto& one : recording_.assignments) {
+      one.script = layer_.unmapped(one.script);
+      one.value = without_own(std::move(one.value), own_);
+    }
+    recording_.traced = places_.take_traced();
+    for (auto& one : recording_.traced) {
+      one.script = layer_.unmapped(one.script);
+      one.text = without_own(std::move(one.text), own_);
+    }
+  }
+
+  void keep_environment() {
+    for (const auto& entry : environment_of(request_, own_)) {
+      // Variables that belong to this job only count as set by the script.
+      const bool given = std::ranges::find(request_.variables, entry) != request_.variables.end() ||
+                         entry.starts_with("SLURM_ARRAY_TASK_ID=");
+      if (is_own_variable(entry)) continue;
+      recording_.environment.push_back(without_own(entry, own_));
+      if (given) recording_.given.push_back(entry.substr(0, entry.find('=')));
+    }
+  }
+
+  /// A command that bash cannot expand is not traced: bash's message gives its line. 0 if the last line of
+  /// the output is no such message.
+  [[nodiscard]] std::uint32_t line_of_last_message() const {
     static const RE2 kLine(R"((.*): line (\d+): .*)");
     std::string of;
     std::uint32_t line = 0;
     const auto said = output();
     const auto trimmed = text::trim(said);
     const auto last = std::string(trimmed.substr(trimmed.rfind('\n') + 1));
-    if (recording_.exit_code != 0 && RE2::FullMatch(last, kLine, &of, &line) && places_.is_the_script(of))
-      recording_.last_line = std::max(recording_.last_line, line);
-    return std::move(recording_);
+    return RE2::FullMatch(last, kLine, &of, &line) && places_.is_the_script(of) ? line : 0;
   }
 
- private:
   /// The path of a script that does so node by node. It is recorded as a step.
   std::string start_on_each_node(const Words& script) {
     const auto nodes = request_.allocation.nodes;
@@ -494,48 +509,6 @@ class Recorder final : public Watcher {
       notes_.unread(places_.line_of(start.pid), *path);
   }
 
-  void note_submission(const ProgramStart& start, const Words& argv) {
-    Submission job;
-    const auto end = words_of_sbatch(argv);
-    job.options = {argv.begin() + 1, argv.begin() + static_cast<std::ptrdiff_t>(end)};
-    job.folder = option(argv, end, "-D", "--chdir").value_or(start.folder);
-    if (const auto* place = places_.of(start.pid)) job.line = place->line;
-    if (const auto wrapped = option(argv, end, "", "--wrap")) {
-      job.text = "#!/bin/sh\n" + *wrapped + "\n";
-    } else if (end < argv.size()) {
-      const auto path = layer_.resolved(fs::path(start.folder) / argv[end], true, start.pid);
-      constexpr std::uint64_t kLargest = 1U << 20U;
-      const auto text = sys::read_regular_file(layer_.map_to_read(path.value_or("")), kLargest);
-      if (!path || !text) return;
-      job.script = *path;
-      job.text = *text;
-      job.arguments = rest(argv, end + 1);
-    } else if (has_own_input(start, places_.parent_of(start.pid))) {
-      const auto text = here_document(start);
-      if (!text) return;
-      job.text = *text;
-    }
-    if (job.text.empty()) return;
-    const auto exported = option(argv, end, "", "--export");
-    const auto listed = exported ? text::split(*exported, ',') : Words{"ALL"};
-    auto before = environment_of(request_, own_);
-    std::erase_if(before, [&](const auto& entry) {
-      return std::ranges::find(request_.variables, entry) != request_.variables.end();
-    });
-    for (const auto& entry : start.environment) {
-      const bool is_new = !is_own_variable(entry) && std::ranges::find(before, entry) == before.end() &&
-                          !entry.starts_with("PWD=") && !entry.starts_with("SLURM_");
-      const auto name = entry.substr(0, entry.find('='));
-      if (is_new && (has(listed, "ALL") || has(listed, name)))
-        job.variables.push_back(without_own(entry, own_));
-    }
-    for (const auto& one : listed)
-      if (one.find('=') != std::string::npos) job.variables.push_back(one);
-    job.files = written_.files();
-    for (const auto& folder : written_.folders()) job.files.push_back({folder + "/", "", true});
-    recording_.submitted.push_back(std::move(job));
-  }
-
   // --- Tasks that others stand for ---
 
   /// True if a task compares its number with that of a task that was not recorded: `[ $SLURM_NODEID -eq 5 ]`.
@@ -580,6 +553,7 @@ class Recorder final : public Watcher {
   StandInScripts scripts_;
   AbsentFiles absent_files_;
   RecordedCommands commands_;
+  Submissions submissions_;
   const std::string now_ = std::to_string(::time(nullptr));  ///< that `date` tells
   std::size_t steps_ = 0;                                    ///< that have begun
   Waits waits_;
