@@ -41,6 +41,7 @@ std::vector<std::string> arguments_for_job(const RunArgs& args, const Context& c
   std::vector<std::string> out;
   if (args.run.no_preflight) out.emplace_back("--no-preflight");
   if (args.run.strict) out.emplace_back("--strict");
+  if (args.run.fresh) out.emplace_back("--fresh");
   if (args.share) out.emplace_back("--share");
   if (!args.level.empty()) out.insert(out.end(), {"--level", args.level});
   if (context.console.quiet) out.emplace_back("--quiet");
@@ -182,6 +183,8 @@ void add_run(Command program, Context& context) {
   command.option("--runs-dir", args->run.runs_dir, "Directory for new runs [default: runs]");
   command.option("--level", args->level, "Preflight level").one_of({"quick", "standard", "deep"});
   command.flag("--no-preflight", args->run.no_preflight, "Skip the preflight; the summary records it");
+  command.flag("--fresh", args->run.fresh,
+               "Run the preflight in full, even if it passed in this job within the last 10 minutes");
   command.flag("--no-lint", args->no_lint, "Skip lint");
   command.flag("--strict", args->run.strict, "Stop if a check cannot be carried out");
   command.flag("--share", args->share, "Allow GPUs that another run holds");

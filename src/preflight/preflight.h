@@ -56,15 +56,16 @@ struct NodeSummary {
 struct Report {
   PreflightLevel level = PreflightLevel::standard;
   Status verdict = Status::pass;  ///< the worst of the rows
-  std::vector<Row> rows;
-  std::vector<Measurement> measurements;
-  std::vector<Figure> figures;
-  std::vector<NodeSummary> nodes;
+  std::vector<Row> rows{};
+  std::vector<Measurement> measurements{};
+  std::vector<Figure> figures{};
+  std::vector<NodeSummary> nodes{};
   Duration elapsed{};
   bool cancelled = false;
   std::string plan{};     ///< name of the experiment, or of the machine's own plan
   std::string site{};     ///< name of the profile
   std::int64_t time = 0;  ///< when it finished, seconds since 1970
+  std::string job{};      ///< of the scheduler, in which it ran; empty: none
 };
 
 /// What to check.

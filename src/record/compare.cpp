@@ -15,7 +15,6 @@ namespace {
 
 constexpr std::string_view kNone = "(none)";
 
-/// Variables that differ for every job or shell.
 constexpr std::array<std::string_view, 22> kOfTheJob{"SLURM_JOB_ID",
                                                      "SLURM_JOBID",
                                                      "SLURM_JOB_NODELIST",
@@ -38,10 +37,6 @@ constexpr std::array<std::string_view, 22> kOfTheJob{"SLURM_JOB_ID",
                                                      "BEAKER_REPLICA_",
                                                      "BEAKER_TASK_ID",
                                                      "MASTER_ADDR"};
-
-bool is_of_the_job(const std::string& name) {
-  return name == "_" || std::ranges::any_of(kOfTheJob, [&](auto own) { return name.starts_with(own); });
-}
 
 std::set<int> ports_of(const RunFiles& run) {
   std::set<int> out;
@@ -83,7 +78,7 @@ bench::Environments environments_of(const RunFiles& run) {
     out = bench::read_environments(attempt->folder);
   const auto ports = ports_of(run);
   for (auto& [role, variables] : out) {
-    std::erase_if(variables, [](const auto& one) { return is_of_the_job(one.first); });
+    std::erase_if(variables, [](const auto& one) { return varies_by_job(one.first); });
     for (auto& [name, value] : variables) value = without_ports(std::move(value), ports);
   }
   return bench::without_folder(std::move(out), run.folder);
@@ -171,6 +166,11 @@ constexpr std::array kAfter{Row{"plan", plan_facts},  Row{"git", git_facts},
                             Row{"nodes", node_facts}, Row{"preflight", preflight_facts}};
 
 }  // namespace
+
+bool varies_by_job(const std::string& variable) {
+  return variable == "_" ||
+         std::ranges::any_of(kOfTheJob, [&](auto own) { return variable.starts_with(own); });
+}
 
 bool Comparison::equal() const {
   return std::ranges::all_of(sections,

@@ -29,6 +29,9 @@ struct Comparison {
   [[nodiscard]] bool equal() const;
 };
 
+/// True for an environment variable that differs for every job or shell: SLURM_JOB_ID, SHLVL.
+bool varies_by_job(const std::string& variable);
+
 /// What is specific to each run (directories, ports, job ids) is not a difference. Pure, except that the
 /// environments are read from the run directories.
 Comparison compare(const RunFiles& a, const RunFiles& b);

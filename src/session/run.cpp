@@ -13,7 +13,6 @@
 #include "base/exit_code.h"
 #include "base/format.h"
 #include "base/json.h"
-#include "base/scheduler_traits.h"
 #include "base/text.h"
 #include "bench/metrics.h"
 #include "launch/install.h"
@@ -32,6 +31,7 @@
 #include "report/run_report.h"
 #include "session/check.h"
 #include "session/end_diagnosis.h"
+#include "session/recent_preflight.h"
 #include "session/run_evidence.h"
 #include "supervise/run_attempt.h"
 #include "supervise/stop_signal.h"
@@ -42,20 +42,6 @@
 namespace nlaunch::session {
 
 using supervise::Json;
-namespace {
-
-/// The job of this process, under any scheduler; empty: none.
-std::string job_of(const std::vector<std::string>& environment) {
-  for (const auto* scheduler : all_schedulers()) {
-    if (scheduler->job_variable.empty()) continue;
-    const auto job = sys::env_value(environment, scheduler->job_variable);
-    if (!job.empty()) return std::string(job);
-  }
-  return "";
-}
-
-}  // namespace
-
 Run::Run(plan::Plan& plan, RunOptions options, const Caller& caller, RunTarget& target, Exporter& exporter)
     : plan_(plan),
       options_(std::move(options)),
@@ -113,6 +99,7 @@ void Run::know_what_was_asked() {
     const auto& asked = event["preflight"];
     options_.no_preflight = asked.value("none", false);
     options_.strict = asked.value("strict", false);
+    options_.fresh = asked.value("fresh", false);
     options_.level = value_of<PreflightLevel>(asked.value("level", ""));
   }
 }
@@ -141,6 +128,7 @@ void Run::open_events(std::string_view first, const supervise::GuardianLink& gua
                 {"preflight",
                  {{"none", options_.no_preflight},
                   {"strict", options_.strict},
+                  {"fresh", options_.fresh},
                   {"level", options_.level ? name_of(*options_.level) : ""}}}});
   // Slurm 22.05 and later: seconds since 1970.
   const auto end =
@@ -204,10 +192,15 @@ std::optional<AttemptHost::Refused> Run::check(const supervise::GuardianLink& gu
     return std::nullopt;
   }
   auto level = options_.level.value_or(plan_.preflight.level);
-  if (!restarts_.empty()) level = PreflightLevel::quick;
+  std::optional<RecentPreflight> recent;
+  if (!options_.level && !options_.fresh && level != PreflightLevel::quick && restarts_.empty())
+    recent = recent_preflight(paths_, level, job_of(caller_.environment), std::time(nullptr));
+  if (recent || !restarts_.empty()) level = PreflightLevel::quick;
+  if (recent && !caller_.console.quiet) caller_.console.say(sentence(*recent) + "\n");
   const auto report = session::check(*host_, {.level = level}, caller_);
   save("preflight.json", preflight::to_json(report), paths_.attempt);
   preflight_ = {{"verdict", preflight::name_of(report.verdict)}, {"level", name_of(level)}};
+  if (recent) preflight_["passed_before"] = {{"run", recent->run}, {"level", name_of(recent->report.level)}};
   events_.write("preflight", preflight_);
   if (!caller_.console.quiet || report.verdict == preflight::Status::fail) {
     caller_.console.say(report::preflight_text(report, caller_.console.paint));

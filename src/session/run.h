@@ -22,6 +22,7 @@ struct RunOptions {
   bool no_preflight = false;
   std::optional<PreflightLevel> level;
   bool strict = false;
+  bool fresh = false;     ///< the preflight in full, even if it passed a short time ago
   bool succeeds = false;  ///< for take_over: no other nlaunch can lead the run
 };
 

@@ -350,6 +350,38 @@ roles:
         self.assertIn(("learner world", "all_reduce", "gloo"), measured)
         self.assertIn(("weight sync", "broadcast", "gloo"), measured)
 
+    def test_a_preflight_that_passed_a_moment_ago_is_not_repeated(self):
+        (self.folder / "fails").write_text("0")
+        path = self.folder / "experiment.yaml"
+        path.write_text("version: 1\nname: test\nweight_sync: {backend: none}\ncpu_slots: true\nroles:\n"
+                        f"  learner: {{kind: learner, count: 2, gpus: 1, rendezvous: torch, command: [sh, -c, 'exit $(cat {self.folder}/fails)']}}\n")
+
+        def check(command, *arguments, code=0, level, said=None, env=None):
+            result = self.nlaunch(command, path, "--site", "local", "--runs-dir", self.folder / "runs", *arguments, timeout=120, env=env)
+            self.assertEqual(result.returncode, code, result.stderr)
+            sentences = [line for line in result.stderr.splitlines() if "--fresh" in line]
+            self.assertEqual(len(sentences), 0 if said is None else 1, result.stderr)
+            for sentence in sentences:
+                self.assertRegex(sentence, rf"^preflight: level quick, because level standard passed \d+m?s ago \(run {said}\) with the same plan, nodes, "
+                                           r"GPUs, libraries and environment; --fresh repeats it$")
+            run = max((self.folder / "runs/test").glob("2*"), key=lambda run: run.stat().st_mtime_ns)
+            self.assertEqual(json.loads((run / "attempt-0/preflight.json").read_text())["level"], level)
+            if command == "run":
+                asked = json.loads((run / "summary.json").read_text())["preflight"]
+                self.assertEqual(asked.get("passed_before"), said and {"run": said, "level": "standard"})
+            return run.name
+
+        first = check("preflight", level="standard")
+        check("run", level="quick", said=first)
+        check("run", "--level", "standard", level="standard")
+        fresh = check("run", "--fresh", level="standard")
+        check("run", level="standard", env={"NCCL_ALGO": "Tree"})
+        check("run", level="standard", env={"SLURM_JOB_ID": "17"})
+        check("run", level="quick", said=fresh, env={"SHLVL": "7"})
+        (self.folder / "fails").write_text("3")
+        check("run", level="quick", said=fresh, code=3)
+        check("run", level="standard", code=3)
+
 
 class Quickstart(CliTest):
     def test_it_runs_to_its_end(self):

@@ -90,6 +90,7 @@ json to_json(const Report& report) {
               {"plan", report.plan},
               {"site", report.site},
               {"time", report.time},
+              {"job", report.job},
               {"fail_count", std::ranges::count(report.rows, Status::fail, &Row::status)},
               {"rows", json::array()},
               {"measurements", json::array()},
@@ -112,6 +113,7 @@ Report report_from_json(const json& from) {
   report.plan = from.value("plan", "");
   report.site = from.value("site", "");
   report.time = from.value("time", std::int64_t{0});
+  report.job = from.value("job", "");
   for (const auto& row : from.at("rows")) report.rows.push_back(row_from_json(row));
   for (const auto& one : from.at("measurements")) report.measurements.push_back(measurement_from_json(one));
   for (const auto& figure : from.at("figures")) report.figures.push_back(figure_from_json(figure));

@@ -14,7 +14,7 @@ Figure figure_from_json(const nlohmann::json& from);
 NodeSummary summary_from_json(const nlohmann::json& from);
 Row row_from_json(const nlohmann::json& from);
 
-/// {"level","verdict","elapsed" (s),"cancelled","plan","site","time" (Unix),"fail_count","rows":[...],
+/// {"level","verdict","elapsed" (s),"cancelled","plan","site","time" (Unix),"job","fail_count","rows":[...],
 ///  "measurements":[{group,kind,op,backend,ranks,bytes,seconds,busbw[,floor,limit]}],"figures":[...],"nodes":[...]}
 nlohmann::json to_json(const Report& report);
 /// The reverse; anything that is not a report throws.
