@@ -11,8 +11,8 @@ ORDER = [layer for layer in re.findall(r"^\| (?:`main\.cpp`, )?`(\w+)/` \|", (SO
          if layer not in {"probe", "scope"}]
 PROGRAMS = {"probe": {"base", "sys"}, "scope": set()}
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
-# A library that belongs to one layer alone; of Boost, Describe and what it needs are for all.
-KEPT_IN = {"yaml-cpp/": "config", "boost/(?!describe|mp11)": "sys", "hwloc": "sys", r"zstd\.h": "sys", "CLI/": "cli", r"curses\.h": "cli", "openssl/": "base", "cuda": "probe", r"nccl\.h": "probe", "gloo/": "probe"}
+# A library that belongs to one layer alone; of Boost, Describe with what it needs and the algorithms for strings are for all.
+KEPT_IN = {"yaml-cpp/": "config", "boost/(?!describe|mp11|algorithm/string)": "sys", "hwloc": "sys", r"zstd\.h": "sys", "CLI/": "cli", r"curses\.h": "cli", "openssl/": "base", "cuda": "probe", r"nccl\.h": "probe", "gloo/": "probe"}
 SYSTEM = re.compile(r"^\s*#\s*include\s*<([^>]+)>", re.MULTILINE)
 
 
