@@ -375,7 +375,7 @@ roles:
         check("run", level="quick", said=first)
         check("run", "--level", "standard", level="standard")
         fresh = check("run", "--fresh", level="standard")
-        check("run", level="standard", env={"NCCL_ALGO": "Tree"})
+        check("run", level="standard", env={"DATA": "another"})
         check("run", level="standard", env={"SLURM_JOB_ID": "17"})
         check("run", level="quick", said=fresh, env={"SHLVL": "7"})
         (self.folder / "fails").write_text("3")
