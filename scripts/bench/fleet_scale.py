@@ -103,13 +103,20 @@ class Agents:
 class Agent:
     def __init__(self, all_of_them, node):
         self.all, self.node, self.alive, self.begin, self.told = all_of_them, node, set(), time.monotonic(), 0
-        self.gone = False
+        self.gone, self.pending = False, []
 
     def tell(self, type, **message):
+        """Queues a message; the messages of one turn of the loop share a line, as fleet::SealedChannel sends them."""
+        if not self.pending:
+            asyncio.get_running_loop().call_soon(self.flush)
+        self.pending.append(json.dumps({"type": type, **message}))
+
+    def flush(self):
         """Sends a line with its proof, as launch::LineProof creates it."""
+        line = "\x1e".join(self.pending)
+        self.pending = []
         if self.gone:
             return
-        line = json.dumps({"type": type, **message})
         proof = digest(self.key, f"{self.told}\n{line}")
         self.to.write(f"{proof} {line}\n".encode())
         self.told += 1
@@ -140,10 +147,11 @@ class Agent:
         lives = asyncio.create_task(self.live())
         while line := await come.readline():
             self.all.received += len(line)
-            message = json.loads(line.partition(b" ")[2])  # without its proof
-            if message["type"] == "bye":
+            messages = [json.loads(text) for text in line.partition(b" ")[2].split(b"\x1e")]  # without the proof
+            for message in messages:
+                self.hear(message)
+            if any(message["type"] == "bye" for message in messages):
                 break
-            self.hear(message)
         lives.cancel()
         output.close()
         self.to.close()

@@ -106,7 +106,8 @@ void AdmissionServer::admit(PendingConnection pending, const message::Hello& hel
   }
   pending.channel->send(encode(signed_for(hello.challenge, message::Welcome{options_.assignment})));
   const SealedChannel::Key key{End::leader, options_.token, pending.challenge, hello.challenge};
-  handlers_.arrived({hello.node, hello, std::make_unique<SealedChannel>(std::move(pending.channel), key)});
+  handlers_.arrived(
+      {hello.node, hello, std::make_unique<SealedChannel>(loop_, std::move(pending.channel), key)});
 }
 
 /// It does not wait for an answer.

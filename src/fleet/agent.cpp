@@ -114,7 +114,7 @@ void Agent::admit(LeaderConnection::End end) {
 
 void Agent::listen_to_leader() {
   channel_->set(
-      {.line = [this](std::string_view line) { on_message(line); },
+      {.message = [this](std::string_view text) { on_message(text); },
        .closed = [this](const std::string& why) { on_connection_lost("the connection to nlaunch " + why); }});
 }
 

@@ -62,7 +62,9 @@ Leader::Leader(const plan::Plan& plan, bool share, std::unique_ptr<AgentLauncher
 Leader::~Leader() {
   admission_.reset();  // agents that connect now are for the next attempt
   for (auto& agent : agents_) {
-    if (agent.channel && agent.lost.empty() && !led_by_another_) agent.channel->send(encode(message::Bye{}));
+    if (!agent.channel || !agent.lost.empty() || led_by_another_) continue;
+    agent.channel->send(encode(message::Bye{}));
+    agent.channel->flush();
   }
   // An agent that has not connected yet can only be stopped through its starter.
   for (const auto& [node, joining] : joining_)
@@ -309,7 +311,7 @@ void Leader::set_channel(std::uint32_t node, AdmissionServer::AdmittedAgent arri
   auto& agent = agents_[node];
   agent.hello = std::move(arrived.hello);
   arrived.channel->set(
-      {.line = [this, node](std::string_view text) { on_message(node, text); },
+      {.message = [this, node](std::string_view text) { on_message(node, text); },
        .closed = [this, node](const std::string& why) { lose(node, "the connection to its agent " + why); }});
   agent.channel = std::move(arrived.channel);
 }

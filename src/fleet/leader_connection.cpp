@@ -128,7 +128,8 @@ void LeaderConnection::on_answer(std::string_view line) {
 void LeaderConnection::on_welcome(const launch::Assignment& assignment) {
   const SealedChannel::Key key{launch::End::agent, options_.token, their_challenge_, challenge_};
   channel_->set({});
-  end({.channel = std::make_unique<SealedChannel>(std::move(channel_), key), .assignment = assignment});
+  end({.channel = std::make_unique<SealedChannel>(loop_, std::move(channel_), key),
+       .assignment = assignment});
 }
 
 void LeaderConnection::end(End how) {

@@ -40,7 +40,7 @@ class FakeLeader {
                    const auto known = heard_.size() < answers ? lines.size() - 1 : lines.size();
                    while (said < known) channel->send(lines[said++]);
                  };
-                 channel->set({.line =
+                 channel->set({.message =
                                    [this, next](auto line) {
                                      heard_.emplace_back(line);
                                      next();

@@ -64,7 +64,7 @@ class FakeAgents {
         [this, index, kind = one.kind](LeaderConnection::End end) {
           if (!end.channel) return let_go();
           channels_[index] = std::move(end.channel);
-          channels_[index]->set({.line = [this, index, kind](auto line) { on_message(index, kind, line); },
+          channels_[index]->set({.message = [this, index, kind](auto line) { on_message(index, kind, line); },
                                  .closed = [this](const std::string&) { let_go(); }});
         }));
   }
