@@ -18,7 +18,7 @@ struct Options {
   /// How long a pipe or standard input that does not end is read; what came until then is judged.
   std::chrono::milliseconds patience = std::chrono::minutes(10);
   /// For the run directory that is read, as in summary.json; nothing: what is in it.
-  const nlohmann::json* summary = nullptr;
+  const nlohmann::ordered_json* summary = nullptr;
   /// True stops reading; may be empty. Any thread may call it.
   std::function<bool()> enough = nullptr;
   unsigned threads = 1;  ///< to read several files at once; the result is the same

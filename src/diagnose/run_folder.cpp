@@ -14,7 +14,7 @@ namespace nlaunch::diagnose {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kAttempt = "attempt-";
 
@@ -32,14 +32,6 @@ fs::path last_attempt(const fs::path& folder) {
     last = entry.path();
   }
   return last;
-}
-
-/// What is recorded about the run: null if it has no summary.
-Result<Json> read_summary(const fs::path& file, const Json* known) {
-  if (known != nullptr) return *known;
-  auto summary = sys::read_run_file(file, formats::kSummary);
-  if (!summary) return std::unexpected(summary.error());
-  return *summary ? Json(**summary) : Json();
 }
 
 std::string text_in(const Json& object, const char* key) {
@@ -194,10 +186,15 @@ std::optional<RunFolder> read_run_folder(const fs::path& folder, const Json* kno
     }
   }
   std::ranges::sort(run.logs);
-  const auto read = read_summary(folder / "summary.json", known_summary);
+  Result<std::optional<Json>> read;
+  if (known_summary == nullptr) {
+    read = sys::read_run_file(folder / "summary.json", formats::kSummary);
+    if (read && *read) known_summary = &**read;
+  }
   if (!read) {
     run.unread = read.error();
-  } else if (const auto& summary = *read; summary.is_object()) {
+  } else if (known_summary != nullptr && known_summary->is_object()) {
+    const auto& summary = *known_summary;
     run.first = text_in(summary, "first");
     run.what = text_in(summary, "sentence");
     const auto code = summary.find("exit_code");

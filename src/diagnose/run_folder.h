@@ -70,7 +70,7 @@ struct RunFolder {
 /// Nothing if `folder` is not a run directory. `summary`: the content to use for its summary.json; nothing:
 /// the file is read.
 std::optional<RunFolder> read_run_folder(const std::filesystem::path& folder,
-                                         const nlohmann::json* summary = nullptr);
+                                         const nlohmann::ordered_json* summary = nullptr);
 
 /// The process that a file of a run directory belongs to, by its path: "learner.0"; empty for any other file.
 std::string process_of_file(const std::string& path);

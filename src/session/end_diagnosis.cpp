@@ -49,8 +49,7 @@ std::string diagnose_end(const launch::RunPaths& paths, const supervise::Outcome
       std::ranges::any_of(outcome.processes, [](const auto& process) { return !process.lost.empty(); }))
     return "";
   const auto until = Clock::now() + (well ? kGlance : kLongest);
-  auto summary = stamped<nlohmann::json>(formats::kSummary);
-  summary.update(nlohmann::json(supervise::to_json(outcome)));
+  auto summary = supervise::to_json(outcome);
   summary["sentence"] = supervise::sentence(outcome);
   diagnose::Options options;
   options.summary = &summary;

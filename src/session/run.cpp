@@ -378,8 +378,8 @@ void Run::say_end(const supervise::Outcome& outcome) const {
   caller_.console.say(out + diagnose_end(paths_, outcome, paint));
 }
 
-int Run::finish(int exit_code, std::string_view outcome, const std::string& sentence, Json details) {
-  outcome_ = outcome;
+/// `details` is moved into the summary: the processes of a large run take more memory than anything else.
+void Run::write_summary(int exit_code, std::string_view outcome, const std::string& sentence, Json details) {
   auto summary = stamped<Json>(formats::kSummary);
   summary.update({{"run", paths_.id},
                   {"name", plan_.name},
@@ -388,7 +388,7 @@ int Run::finish(int exit_code, std::string_view outcome, const std::string& sent
                   {"outcome", outcome},
                   {"sentence", host_ ? host_->mask(sentence) : sentence},
                   {"preflight", preflight_}});
-  summary.update(details);
+  for (auto& [name, value] : details.items()) summary[name] = std::move(value);
   summary["warnings"] = plan_.warnings;
   summary["audit"] = {{"findings", audit_.findings}};
   if (!nccl_.empty()) summary["nccl_environment"] = nccl_;
@@ -404,6 +404,11 @@ int Run::finish(int exit_code, std::string_view outcome, const std::string& sent
       !kept) {
     caller_.console.say(fmt::format("nlaunch: {}; this run has no summary\n", kept.error().first_message()));
   }
+}
+
+int Run::finish(int exit_code, std::string_view outcome, const std::string& sentence, Json details) {
+  outcome_ = outcome;
+  write_summary(exit_code, outcome, sentence, std::move(details));
   events_.write("end", {{"outcome", outcome}, {"exit_code", exit_code}});
   events_.observe(nullptr);
   notifier_.reset();

@@ -65,6 +65,8 @@ class Run {
   void add_metrics(supervise::Json& summary) const;
   std::string write_report();
   void report_end(int exit_code, const std::string& sentence);
+  void write_summary(int exit_code, std::string_view outcome, const std::string& sentence,
+                     supervise::Json details);
   int finish(int exit_code, std::string_view outcome, const std::string& sentence, supervise::Json details);
   void save(const std::string& name, const supervise::Json& content, const std::filesystem::path& folder);
   void save_text(const std::filesystem::path& file, const std::string& text);

@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <csignal>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "base/text.h"
@@ -49,14 +50,18 @@ struct StatusLines::State {
 
   /// Until the run is over. A run directory that cannot be read has no status.
   void show() {
-    auto run = LiveRun::open("", folder.string());
-    if (!run) return;
+    std::optional<LiveRun> run;  // a short run is not read at all
     auto next = Clock::now() + (footer ? Clock::duration(0) : kWithoutTerminal);
     for (;;) {
       std::unique_lock lock(mutex);
       if (changed.wait_until(lock, next, [&] { return over; })) return;
       lock.unlock();
       const auto begin = Clock::now();
+      if (!run) {
+        auto opened = LiveRun::open("", folder.string());
+        if (!opened) return;
+        run.emplace(std::move(*opened));
+      }
       auto view = run->refresh();
       for (const auto& stage : view.stages)
         if (stage.awaited) run->look_at(view.processes[*stage.awaited]);

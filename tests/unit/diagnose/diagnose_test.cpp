@@ -239,7 +239,7 @@ class DiagnoseRun : public testing::Test {
   }
   /// What is found where the summary has these members.
   [[nodiscard]] Diagnosis run(std::string_view members) const {
-    const auto summary = nlohmann::json::parse(fmt::format("{{{}}}", members));
+    const auto summary = nlohmann::ordered_json::parse(fmt::format("{{{}}}", members));
     Options options;
     options.summary = &summary;
     return diagnose({folder_.path().string()}, options);

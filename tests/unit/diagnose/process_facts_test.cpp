@@ -35,7 +35,7 @@ class FactsOfARun : public testing::Test {
   std::string told(std::string_view log) {
     folder_.write("run/plan.json", plan_.dump());
     folder_.write("run/attempt-0/logs/learner.0.log", log);
-    const auto summary = nlohmann::json::parse(
+    const auto summary = nlohmann::ordered_json::parse(
         R"({"exit_code": 1, "outcome": "failed", "first": "learner.0", "sentence": "it ended", "decided_ms": 10,
             "processes": [{"name": "learner.0", "ended_ms": 9, "end": {"code": 127}}]})");
     Options options;
