@@ -10,7 +10,7 @@ namespace nlaunch::diagnose {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 using Names = std::vector<std::string>;
 
 class ReadRunFolder : public testing::Test {

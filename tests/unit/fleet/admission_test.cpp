@@ -24,7 +24,7 @@ class Admission : public testing::Test {
                if (agent.output)
                  agent.output->set({.line = [this](auto line) { output_.emplace_back(line); }, .closed = {}});
                if (agent.channel) {
-                 agent.channel->set({.line = [this](auto line) { said_.emplace_back(line); },
+                 agent.channel->set({.message = [this](auto line) { said_.emplace_back(line); },
                                      .closed = [this](const auto& why) { ends_.push_back(why); }});
                  agent.channel->send("at once");
                }
@@ -47,7 +47,7 @@ class Admission : public testing::Test {
         },
         [this](LeaderConnection::End end) {
           end_ = std::move(end);
-          if (end_->channel) end_->channel->set({.line = [this](auto line) { heard_ = line; }, .closed = {}});
+          if (end_->channel) end_->channel->set({.message = [this](auto line) { heard_ = line; }, .closed = {}});
         });
     run_until(loop_, [this] { return end_.has_value(); });
   }
