@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <functional>
 #include <span>
 #include <utility>
 
@@ -17,6 +18,17 @@ bool is_any(const ProcessPhase& phase) {
 
 bool is_alive(const ProcessPhase& phase) {
   return is_any<Starting, Running, Serving, Stopping, Killed>(phase);
+}
+
+/// std::ranges::any_of, beginning at the index `found` and wrapping around; `found` becomes that of a fitting
+/// element.
+template <class Elements, class Fits>
+bool any_from(std::size_t& found, const Elements& all, const Fits& fits) {
+  const auto first = all.begin() + static_cast<std::ptrdiff_t>(std::min(found, all.size()));
+  auto at = std::find_if(first, all.end(), std::ref(fits));
+  if (at == all.end() && (at = std::find_if(all.begin(), first, std::ref(fits))) == first) return false;
+  found = static_cast<std::size_t>(at - all.begin());
+  return true;
 }
 
 /// It has exited and will not be restarted.
@@ -495,11 +507,12 @@ class Transition {
   void advance() {
     auto* going = std::get_if<Going>(&state_.phase);
     if (going == nullptr) return;
-    const auto satisfied = [&](ProcessIndex process) {
-      return rules_.processes[process].borrowed || is_at_work(process) || is_over(life_of(process));
+    const auto unsatisfied = [&](ProcessIndex process) {
+      return !rules_.processes[process].borrowed && !is_at_work(process) && !is_over(life_of(process));
     };
     while (going->stage + 1 < rules_.stages.size() &&
-           std::ranges::all_of(rules_.stages[going->stage], satisfied) && enough_are_lent(going->stage)) {
+           !any_from(state_.found.unsatisfied, rules_.stages[going->stage], unsatisfied) &&
+           enough_are_lent(going->stage)) {
       start_stage(++going->stage);
     }
   }
@@ -530,11 +543,12 @@ class Transition {
     });
   }
 
-  [[nodiscard]] bool some_end_the_run() const {
-    return std::ranges::any_of(rules_.processes, &ProcessRules::ends_run);
+  [[nodiscard]] bool some_end_the_run() {
+    return any_from(state_.found.ends_run, rules_.processes,
+                    [](const ProcessRules& rules) { return rules.ends_run; });
   }
 
-  [[nodiscard]] bool is_failure(ProcessIndex process, const sys::WaitStatus& status) const {
+  [[nodiscard]] bool is_failure(ProcessIndex process, const sys::WaitStatus& status) {
     const auto& rules = rules_.processes[process];
     const bool may_end = rules.ends_run || rules.exit_ok || rules.ready == ProcessRules::Ready::exited;
     return !status.ok() || (!may_end && some_end_the_run());
@@ -559,14 +573,14 @@ class Transition {
 
   /// Whether every process that ends the run, and every task, has exited; if no process ends the run, whether
   /// every process has.
-  [[nodiscard]] bool run_is_over() const {
+  [[nodiscard]] bool run_is_over() {
     const bool some = some_end_the_run();
-    for (std::size_t i = 0; i < rules_.processes.size(); ++i) {
-      if (some && !rules_.processes[i].ends_run && !is_task(static_cast<ProcessIndex>(i))) continue;
-      const bool never_came = is_lost(state_.processes[i]) && is_any<Waiting>(state_.processes[i].phase);
-      if (!never_came && !is_over(state_.processes[i].phase)) return false;
-    }
-    return true;
+    return !any_from(state_.found.unfinished, state_.processes, [&](const ProcessState& process) {
+      const auto index = static_cast<ProcessIndex>(&process - state_.processes.data());
+      if (some && !rules_.processes[index].ends_run && !is_task(index)) return false;
+      const bool never_came = is_lost(process) && is_any<Waiting>(process.phase);
+      return !never_came && !is_over(process.phase);
+    });
   }
 
   /// The first cause decides; later ones change nothing.
@@ -591,16 +605,15 @@ class Transition {
     if (auto* ending = std::get_if<Ending>(&state_.phase)) {
       while (ending->stage > 0 && !some_alive(ending->stage)) stop_stage(--ending->stage);
     }
-    const auto settled = [](const ProcessState& process) { return is_any<Waiting, Ended>(process.phase); };
-    if (!std::ranges::all_of(state_.processes, settled)) return;
+    const auto unsettled = [](const ProcessState& process) { return !is_any<Waiting, Ended>(process.phase); };
+    if (any_from(state_.found.unsettled, state_.processes, unsettled)) return;
     if (auto* ending = std::get_if<Ending>(&state_.phase)) return finish(ending->cause);
     if (auto* killing = std::get_if<Killing>(&state_.phase)) return finish(killing->cause);
   }
 
   bool some_alive(std::size_t stage) {
-    return stage < rules_.stages.size() && std::ranges::any_of(rules_.stages[stage], [&](auto process) {
-             return is_alive(life_of(process));
-           });
+    return stage < rules_.stages.size() && any_from(state_.found.alive, rules_.stages[stage],
+                                                    [&](auto process) { return is_alive(life_of(process)); });
   }
 
   void stop_stage(std::size_t stage) {

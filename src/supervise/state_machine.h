@@ -160,10 +160,21 @@ struct Done {
 };
 using Phase = std::variant<Going, Ending, Killing, Done>;
 
+/// Where searches over the processes found something last. The next one begins there, with the same result:
+/// most events change nothing in it, and in a large run each would look at all processes.
+struct LastFound {
+  std::size_t ends_run = 0;     ///< a process that ends the run
+  std::size_t unsatisfied = 0;  ///< of the stage that starts, in its order
+  std::size_t unfinished = 0;   ///< a process that the run waits for
+  std::size_t alive = 0;        ///< of the stage that is stopped, in its order
+  std::size_t unsettled = 0;    ///< a process that has started and not ended
+};
+
 struct State {
   Phase phase;
   std::vector<ProcessState> processes;
   std::vector<std::vector<ProcessIndex>> drains{};  ///< the processes on nodes that are being drained
+  LastFound found{};
 };
 
 namespace event {
