@@ -63,11 +63,6 @@ const auto& link_forms() {
   return all;
 }
 
-bool has_http(std::string_view line) {
-  constexpr std::string_view kHttp = "http";
-  return ::memmem(line.data(), line.size(), kHttp.data(), kHttp.size()) != nullptr;
-}
-
 bool may_be_broken(const LinkForm& form, std::string_view line) {
   constexpr std::size_t kColumns = 80;
   return form.pattern.pattern().starts_with('^') && line.size() >= kColumns;
@@ -103,8 +98,13 @@ std::string Link::str() const {
   return fmt::format("{}: {}{}", kind, url, process.empty() ? "" : fmt::format(" ({})", process));
 }
 
+bool may_have_link(std::string_view text) {
+  constexpr std::string_view kHttp = "http";
+  return ::memmem(text.data(), text.size(), kHttp.data(), kHttp.size()) != nullptr;
+}
+
 std::optional<Link> link_in(std::string_view line) {
-  if (!has_http(line) || line.size() > kLongestLineWithUrl) return std::nullopt;
+  if (!may_have_link(line) || line.size() > kLongestLineWithUrl) return std::nullopt;
   const auto plain = text::without_escapes(line);
   for (const auto& form : link_forms()) {
     std::string url;

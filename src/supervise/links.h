@@ -21,6 +21,9 @@ struct Link {
 /// A run has at most so many.
 inline constexpr std::size_t kMostLinks = 16;
 
+/// False if link_in() finds nothing in any line of this text; faster than that.
+bool may_have_link(std::string_view text);
+
 /// The page that a line of output names. Cheap for a line without "http".
 std::optional<Link> link_in(std::string_view line);
 

@@ -67,7 +67,24 @@ std::optional<Reported> ProgressPattern::match(std::string_view line) const {
                   number<std::uint64_t>(of(total_))};
 }
 
+bool ProgressReader::needs_every_line() const {
+  return (lines_ && !pattern_->takes_any_line()) || saved_ != nullptr;
+}
+
+/// Of text that mentions nothing, only the ends are cut into lines: the lines of which they are a part may.
 void ProgressReader::feed(std::string_view bytes) {
+  constexpr std::string_view kEnds = "\r\n";
+  const auto last = bytes.find_last_of(kEnds);
+  if (needs_every_line() || last == std::string_view::npos) return cut(bytes);
+  const auto begin = bytes.find_first_of(kEnds) + 1;
+  const auto whole = bytes.substr(begin, last + 1 - begin);
+  const auto mentioned = [&](const Remark& remark) { return contains(whole, remark.phrase); };
+  if (may_have_link(whole) || std::ranges::any_of(remarks(), mentioned)) return cut(bytes);
+  cut(bytes.substr(0, begin));
+  cut(bytes.substr(last + 1));
+}
+
+void ProgressReader::cut(std::string_view bytes) {
   const auto look = [this](std::string_view line, bool) { look_at(line); };
   // A progress bar overwrites its line repeatedly and ends it once.
   for (auto over = bytes.find('\r'); over != std::string_view::npos; over = bytes.find('\r')) {

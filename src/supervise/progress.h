@@ -35,6 +35,7 @@ class ProgressPattern {
   /// Empty: any line counts. Groups are named as in plan::Watch::progress.
   explicit ProgressPattern(const std::string& pattern);
   [[nodiscard]] std::optional<Reported> match(std::string_view line) const;
+  [[nodiscard]] bool takes_any_line() const { return regex_ == nullptr; }
 
  private:
   std::unique_ptr<RE2> regex_;  ///< null: any line
@@ -64,7 +65,9 @@ class ProgressReader {
   std::vector<Link> take_links() { return std::exchange(links_, {}); }
 
  private:
+  void cut(std::string_view bytes);
   void look_at(std::string_view line);
+  [[nodiscard]] bool needs_every_line() const;
 
   const ProgressPattern* pattern_;
   bool lines_;

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "plan/trackers.h"
 
 namespace nlaunch::supervise {
@@ -113,6 +115,33 @@ TEST(ProgressReader, RemarksAreToldOnceAndByTheirIndex) {
   EXPECT_TRUE(reader.take_remarks().empty()) << "the line goes on";
   reader.finish();
   EXPECT_EQ(reader.take_remarks(), std::vector<std::size_t>{0});
+}
+
+TEST(ProgressReader, FindsTheSameHoweverTheOutputIsCut) {
+  const ProgressPattern any("");
+  const std::string remark = "Guessing device ID based on global rank";
+  const std::string page = "wandb: View run at https://wandb.ai/team/grpo/runs/abc123";
+  std::mt19937 random(1);
+  for (const auto* end : {"\n", "\r"}) {
+    std::string text;
+    for (int i = 0; i < 60; ++i) {
+      text += i % 20 == 7 ? "x " + remark : i == 31 ? page : fmt::format("line {}", i);
+      text += end;
+    }
+    for (int round = 0; round < 200; ++round) {
+      ProgressReader reader(any, round % 2 == 0);
+      for (std::size_t at = 0; at < text.size();) {
+        const auto size = std::uniform_int_distribution<std::size_t>(1, text.size())(random);
+        reader.feed(std::string_view(text).substr(at, size));
+        at += size;
+      }
+      ASSERT_EQ(reader.take_remarks(), (std::vector<std::size_t>{1, 1, 1})) << round;
+      const auto links = reader.take_links();
+      ASSERT_EQ(links.size(), 1U) << round;
+      ASSERT_EQ(links[0].url, "https://wandb.ai/team/grpo/runs/abc123");
+      ASSERT_EQ(reader.take().has_value(), round % 2 == 0);
+    }
+  }
 }
 
 TEST(ProgressReader, ABarOfAProcessThatHasEndedCounts) {
