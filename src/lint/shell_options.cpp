@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "lint/script_text.h"
+#include "shell/traps.h"
 
 namespace nlaunch::lint {
 
@@ -40,9 +41,7 @@ bool shebang_sets(const Script& script, const ShellOption& option) {
 
 bool has_exit_trap(const Script& script) {
   return std::ranges::any_of(script.commands, [](const ScriptCommand& command) {
-    return command.words[0] == "trap" && std::ranges::any_of(command.words, [](const std::string& word) {
-             return word == "EXIT" || word == "ERR" || word == "0";
-           });
+    return shell::sets_trap(command.words, "EXIT") || shell::sets_trap(command.words, "ERR");
   });
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/text.h"
+#include "shell/traps.h"
 
 namespace nlaunch::shell {
 namespace {
@@ -100,13 +101,11 @@ const TracedCommand* last_of_script(const std::vector<TracedCommand>& commands, 
     if (trap && one.line == 1 && one.text.starts_with(*trap)) return last;
     last = &one;
     if (!one.text.starts_with("trap ")) continue;
-    const auto words = words_of(one.text);
-    const std::size_t body = words.size() > 1 && words[1] == "--" ? 2 : 1;
-    if (words.size() <= body + 1 ||
-        std::ranges::none_of(words, [](const auto& word) { return word == "EXIT" || word == "0"; }))
-      continue;
-    trap = words[body] == "-" ? std::nullopt
-                              : std::optional(words[body].substr(0, words[body].find_first_of("$\"'`;&|\n")));
+    const auto change = trap_of(words_of(one.text));
+    if (!change || !change->names("EXIT")) continue;
+    trap = change->handler
+               ? std::optional(change->handler->substr(0, change->handler->find_first_of("$\"'`;&|\n")))
+               : std::nullopt;
     if (trap && text::trim(*trap).empty()) trap.reset();
     if (trap) *trap = text::trim(*trap);
   }

@@ -15,6 +15,7 @@
 #include "lint/rule.h"
 #include "lint/script_text.h"
 #include "lint/shell_options.h"
+#include "shell/traps.h"
 #include "shell/words.h"
 
 /// Failures that a script prints instead of returning them, and exit codes that it prints wrongly.
@@ -40,11 +41,11 @@ void check_handler_succeeds(const Script& script, const SourceLines& lines, Repo
   static const RE2 kTries(R"re(^\s*if\s+!\s+(scontrol\s+requeue|sbatch)\s[^;|&]*;\s*then\s*$)re");
   static const RE2 kPrinted(R"re(^\s*(?:echo|printf)\s[^;|]*$|\|\|\s*true\s*$)re");
   std::set<std::string> told;
-  for (const auto& trap : script.commands) {
-    if (trap.words[0] != "trap" || trap.words.size() < 3 || !is_variable_name(trap.words[1]) ||
-        !told.insert(trap.words[1]).second)
+  for (const auto& command : script.commands) {
+    const auto trap = shell::trap_of(command.words);
+    if (!trap || !trap->handler || !is_variable_name(*trap->handler) || !told.insert(*trap->handler).second)
       continue;
-    const auto body = body_of(lines, trap.words[1]);
+    const auto body = body_of(lines, *trap->handler);
     if (body.empty() || text::trim(lines.line(body.back())) != "exit 0") continue;
     for (std::size_t i = 0; i < body.size(); ++i) {
       std::string tried;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "lint/programs.h"
 #include "lint/rule.h"
 #include "lint/script_text.h"
+#include "shell/traps.h"
 #include "shell/words.h"
 
 /// Signals and traps: what a trap does, and whether the warning before the time limit reaches the program.
@@ -30,8 +32,8 @@ void check_late_trap(const LintInput& input, Report& report) {
     if (command.works || name == "wait") {
       worked = worked || command.works;
       trap = nullptr;  // there is still something to catch
-    } else if (name == "trap" && worked && command.words.size() > 2 && command.words[1] != "-" &&
-               !command.words[1].empty() && command.words[1] != "--") {
+    } else if (const auto set = shell::trap_of(command.words);
+               worked && set && set->handler && !set->handler->empty()) {
       trap = &command;
     }
   }
@@ -61,12 +63,10 @@ void check_trap_cancels(const LintInput& input, Report& report) {
       R"re((?:^|;|\n)\s*scancel\s+"?\$\{?SLURM_JOB_?ID\}?(\.\$\{?SLURM_STEP_?ID\}?)?)re");
   static const RE2 kTests(R"re(\bif\b|\bcase\b|&&|\|\||\[)re");
   for (const auto& command : input.script->commands) {
-    const auto& words = command.words;
+    const auto trap = shell::trap_of(command.words);
     std::string step;
-    if (words[0] != "trap" || words.size() < 3 ||
-        std::none_of(words.begin() + 2, words.end(),
-                     [](const auto& word) { return word == "EXIT" || word == "0"; }) ||
-        RE2::PartialMatch(words[1], kTests) || !RE2::PartialMatch(words[1], kCancels, &step))
+    if (!trap || !trap->catches("EXIT") || RE2::PartialMatch(*trap->handler, kTests) ||
+        !RE2::PartialMatch(*trap->handler, kCancels, &step))
       continue;
     if (step.empty())
       return report.warning(
@@ -126,30 +126,44 @@ const Registered<Rule> not_a_child_rule{{
     .check = check_not_a_child,
 }};
 
-/// The signal of "B:USR1@60", "SIGUSR1", "10": "USR1".
-std::string warning_signal(std::string text) {
-  text = text.substr(text.rfind(':') + 1);
-  text = text.substr(0, text.find('@'));
-  if (text.starts_with("SIG")) text = text.substr(3);
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kNumbers{
-      {{"10", "USR1"}, {"12", "USR2"}, {"15", "TERM"}}};
-  for (const auto& [number, name] : kNumbers)
-    if (text == number) return std::string(name);
-  return text;
+/// The signal of "B:USR1@60", "SIGUSR1@60", "10": "USR1".
+std::string warning_signal(std::string_view option) {
+  option = option.substr(option.rfind(':') + 1);
+  return shell::signal_name(option.substr(0, option.find('@')));
+}
+
+/// True if the signal does not kill a shell with this trap at once: the shell handles or ignores it, or
+/// handles any exit.
+bool survives(const std::optional<shell::Trap>& trap, const std::string& signal) {
+  return trap && trap->handler && (trap->names(signal) || trap->catches("EXIT"));
+}
+
+/// The words of a command up to the next one on its line: `trap stop USR1; date`.
+shell::Words words_of_first(std::string_view command) {
+  auto words = directive_words(command);
+  // The handler may contain any character.
+  for (std::size_t i = shell::has(words, "--") ? 3 : 2; i < words.size(); ++i) {
+    const auto end = words[i].find_first_of(";&|)");
+    if (end == std::string::npos) continue;
+    words[i].resize(end);
+    words.resize(end == 0 ? i : i + 1);
+  }
+  return words;
 }
 
 /// A line of the script sets such a trap, which the recording did not reach: in a branch, or behind an exit.
-bool has_line_of_trap(const Script& script, const std::string& signal) {
-  const RE2 traps("(?m)^\\s*trap\\s.*\\b(?:(?:SIG)?" + RE2::QuoteMeta(signal) + "|EXIT|0)\\b");
-  return RE2::PartialMatch(script.file->text, traps);
+bool has_line_of_trap(const SourceLines& lines, const std::string& signal) {
+  for (std::uint32_t number = 1; number <= lines.count(); ++number) {
+    if (!text::trim(lines.line(number)).starts_with("trap")) continue;
+    if (survives(shell::trap_of(words_of_first(lines.command(number))), signal)) return true;
+  }
+  return false;
 }
 
-/// A trap for this signal, or for any exit.
-bool traps(const LintInput& input, const std::string& signal) {
-  return std::ranges::any_of(input.script->commands, [&](const ScriptCommand& command) {
-    return command.words[0] == "trap" && std::ranges::any_of(command.words, [&](const std::string& word) {
-             return warning_signal(word) == signal || word == "EXIT" || word == "0";
-           });
+/// A command of the batch shell sets a trap for this signal, or for any exit.
+bool has_trap(const Script& script, const std::string& signal) {
+  return std::ranges::any_of(script.commands, [&](const ScriptCommand& command) {
+    return command.shell == script.shell && survives(shell::trap_of(command.words), signal);
   });
 }
 
@@ -180,10 +194,12 @@ void check_untrapped(const LintInput& input, Report& report) {
   // The shell executes the program, which then gets the signal itself.
   for (const auto& command : input.script->commands)
     if (command.words[0] == "exec" && command.words.size() > 1) return;
+  const SourceLines lines(input.script->file);
   for (const auto& option : input.batch) {
     const auto value = value_of(option, "--signal");
     const auto signal = warning_signal(value);
-    if (!value.starts_with("B:") || traps(input, signal) || has_line_of_trap(*input.script, signal)) continue;
+    if (!value.starts_with("B:") || has_trap(*input.script, signal) || has_line_of_trap(lines, signal))
+      continue;
     report.warning(
         option.span,
         {fmt::format("Slurm sends {} to the batch shell, which has no trap for it", signal),
@@ -207,11 +223,7 @@ const Registered<Rule> untrapped_rule{{
 /// The trap that the batch shell sets for a signal; nullptr if it sets none.
 const ScriptCommand* trap_for(const Script& script, const std::string& signal) {
   const auto found = std::ranges::find_if(script.commands, [&](const ScriptCommand& command) {
-    const auto& words = command.words;
-    return command.shell == script.shell && words[0] == "trap" && words.size() > 2 && !words[1].empty() &&
-           words[1] != "-" && std::any_of(words.begin() + 2, words.end(), [&](const std::string& word) {
-             return warning_signal(word) == signal;
-           });
+    return command.shell == script.shell && shell::sets_trap(command.words, signal);
   });
   return found == script.commands.end() ? nullptr : &*found;
 }

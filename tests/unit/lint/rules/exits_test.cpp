@@ -50,7 +50,8 @@ TEST(ExitCodeLost, WhereTheFailureIsLookedAtNothingIs) {
     EXPECT_EQ(lost("set -e\n" + text + "\n"), Texts{}) << text;
   }
   EXPECT_EQ(lost("#!/bin/bash -e\ncode=$?\n"), Texts{});
-  EXPECT_EQ(lost("set -e\ntrap 'rm x' TERM\npython a.py\ncode=$?\n").size(), 1U);
+  for (const auto* other : {"trap 'rm x' TERM", "trap - EXIT", "trap EXIT", "trap EXIT TERM", "trap '' ERR"})
+    EXPECT_EQ(lost("set -e\n" + std::string(other) + "\npython a.py\ncode=$?\n").size(), 1U) << other;
   EXPECT_EQ(lost("set -e\necho EXIT\npython a.py\ncode=$?\n").size(), 1U);
 }
 

@@ -10,9 +10,9 @@ using namespace support;
 TEST(LateTrap, BehindTheWorkItCatchesNothing) {
   EXPECT_EQ(found("late-trap", script("python a.py\ntrap 'rm x' EXIT\n")),
             Texts{"warning job.sh:2:1 this trap is set after the work is done"});
-  for (const auto* fine :
-       {"trap 'rm x' EXIT\npython a.py\n", "python a.py &\ntrap 'kill %1' TERM\nwait\n", "trap 'rm x' EXIT\n",
-        "python a.py\ntrap - EXIT\n", "python a.py\ntrap 'rm x' EXIT\npython b.py\n"}) {
+  for (const auto* fine : {"trap 'rm x' EXIT\npython a.py\n", "python a.py &\ntrap 'kill %1' TERM\nwait\n",
+                           "trap 'rm x' EXIT\n", "python a.py\ntrap - EXIT\n", "python a.py\ntrap -p EXIT\n",
+                           "python a.py\ntrap 'rm x' EXIT\npython b.py\n"}) {
     EXPECT_EQ(found("late-trap", script(fine)), Texts{}) << fine;
   }
 }
@@ -66,8 +66,23 @@ TEST(Untrapped, ASignalToAShellThatDoesNotKnowIt) {
   EXPECT_EQ(said("B:10@60", "trap 'touch x' TERM\n").size(), 1U);
   for (const std::string name : {"USR1", "SIGUSR1", "10", "EXIT"})
     EXPECT_EQ(said("B:USR1@60", "trap 'touch x' " + name + "\n"), Texts{}) << name;
+  EXPECT_EQ(said("B:USR1@60", "trap '' USR1\n"), Texts{});
   EXPECT_EQ(said("USR2@60", ""), Texts{});
   EXPECT_EQ(said("B:USR1@60", "exec "), Texts{});
+}
+
+TEST(Untrapped, ATrapForAnotherSignalOrOneThatIsResetIsNone) {
+  for (const std::string other :
+       {"trap 'echo job:USR1' TERM", "trap 'kill -s USR1 $pid' TERM", "trap 'echo EXIT' TERM", "trap - USR1",
+        "trap USR1", "trap -p USR1", "trap - EXIT", "trap '' EXIT"})
+    EXPECT_EQ(found("untrapped", script("#SBATCH --signal=B:USR1@60\n" + other + "\npython a.py\n")),
+              Texts{"warning job.sh:1:1 Slurm sends USR1 to the batch shell, which has no trap for it"})
+        << other;
+  // A task's trap catches nothing that goes to the batch shell.
+  EXPECT_EQ(found("untrapped",
+                  script("#SBATCH --signal=B:USR1@60\nsrun bash -c \"trap 'touch x' USR1; python a.py\"\n"))
+                .size(),
+            1U);
 }
 
 TEST(Untrapped, ATrapMayBeWhereLintDidNotGetTo) {
@@ -78,6 +93,13 @@ TEST(Untrapped, ATrapMayBeWhereLintDidNotGetTo) {
   EXPECT_EQ(found("untrapped", script(job + "if [ -z \"$1\" ]; then echo usage; exit 0; fi\n"
                                             "trap 'touch x' SIGUSR1\npython a.py\n")),
             Texts{});
+  const std::string ends = "if [ -z \"$1\" ]; then echo usage; exit 0; fi\n";
+  for (const auto* fine :
+       {"trap -- 'a; b' USR1; date\n", "trap stop TERM \\\n  USR1  # saves\n", "trap 'a\nb' EXIT\n"})
+    EXPECT_EQ(found("untrapped", script(job + ends + fine + "python a.py\n")), Texts{}) << fine;
+  for (const auto* none :
+       {"trap 'kill -USR1 $pid' TERM\n", "trap - USR1\n", "trap stop TERM; kill -USR1 $$\n"})
+    EXPECT_EQ(found("untrapped", script(job + ends + none + "python a.py\n")).size(), 1U) << none;
 }
 
 TEST(TrapWaits, TheProgramRunsInTheForeground) {
@@ -102,6 +124,7 @@ TEST(TrapWaits, TheProgramRunsInTheForeground) {
   EXPECT_EQ(said("USR1@600", trap + "srun python a.py\n"), Texts{});  // srun's tasks get it
   EXPECT_EQ(said("B:USR1@600", "trap 'touch stop' TERM\nsrun python a.py\n"), Texts{});
   EXPECT_EQ(said("B:USR1@600", "trap - USR1\nsrun python a.py\n"), Texts{});
+  EXPECT_EQ(said("B:USR1@600", "trap 'echo x:USR1' TERM\nsrun python a.py\n"), Texts{});
   EXPECT_EQ(said("B:USR1@600", "srun python a.py\n" + trap), Texts{});  // late-trap
 }
 
