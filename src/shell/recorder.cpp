@@ -279,6 +279,7 @@ class Recorder final : public Watcher {
     auto end_code = WIFEXITED(end.status) ? WEXITSTATUS(end.status) : kSignal + WTERMSIG(end.status);
     places_.read();
     keep_trace();
+    keep_shells_above();
     keep_environment();
     recording_.all_tasks = request_.all_tasks;
     recording_.may_differ = !request_.all_tasks && branches_by_task();
@@ -316,6 +317,19 @@ class Recorder final : public Watcher {
     for (auto& one : recording_.traced) {
       one.script = layer_.unmapped(one.script);
       one.text = without_own(std::move(one.text), own_);
+    }
+  }
+
+  /// Programs, and shells that ran nothing, may be between two shells.
+  void keep_shells_above() {
+    constexpr int kDeepest = 100;  // more than any script nests
+    std::set<pid_t> shells;
+    for (const auto& one : recording_.traced) shells.insert(one.shell);
+    for (const auto shell : shells) {
+      auto above = places_.parent_of(shell);
+      for (int depth = 0; above && !shells.contains(*above) && depth < kDeepest; ++depth)
+        above = places_.parent_of(*above);
+      if (above && shells.contains(*above)) recording_.shells_above.emplace(shell, *above);
     }
   }
 

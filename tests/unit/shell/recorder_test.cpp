@@ -88,6 +88,19 @@ TEST_F(Recorded, TheTraceMayGoOnAfterTheScriptEndsIt) {
   EXPECT_EQ(traced(true), (Lines{"2: set +x", "3: A=1", "4: f", "1: B=2", "5: C=3"}));
 }
 
+TEST_F(Recorded, EachShellButTheFirstIsStartedFromAnother) {
+  record("A=1\n(B=2; (C=3))\nbash -c 'D=4'\n");
+  std::map<std::string, pid_t> shells;
+  for (const auto& one : recording_.traced) shells[one.text] = one.shell;
+  const auto above = [&](const std::string& text) {
+    const auto found = recording_.shells_above.find(shells.at(text));
+    return found == recording_.shells_above.end() ? 0 : found->second;
+  };
+  EXPECT_EQ(above("A=1"), 0);
+  EXPECT_EQ(above("B=2"), shells.at("A=1"));
+  EXPECT_EQ(above("D=4"), shells.at("A=1"));
+}
+
 TEST_F(Recorded, WhatOnlyComputesRuns) {
   EXPECT_EQ(commands("for i in $(seq 3); do echo $i; done | sed 's/2/two/' | tr '\\n' ' ' > out\npython x.py "
                      "$(cat out)\n"),
