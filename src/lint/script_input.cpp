@@ -138,15 +138,16 @@ class RecordingReader {
   LintInput read() {
     for (const auto& one : recording_.traced) read_traced(one);
     auto& script = *input_.script;
+    for (const auto& [shell, above] : recording_.shells_above) script.shells_above.emplace(shell, above);
     if (!script.commands.empty())  // the shell of the script starts before all others
       script.shell = std::ranges::min(script.commands, {}, &ScriptCommand::shell).shell;
     read_commands();
     for (auto& command : script.commands) {
       const auto& span = command.span;
       for (const auto& [one, background] : working_) {
-        const auto& [script, line, program] = one;
+        const auto& [path, line, program] = one;
         if (line != span.line || program != program_name(command.words[0]) ||
-            sources_.of(script).file() != span.file)
+            sources_.of(path).file() != span.file)
           continue;
         command.works = true;
         command.background = background;

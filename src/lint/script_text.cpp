@@ -1,6 +1,7 @@
 #include "lint/script_text.h"
 
 #include <fmt/format.h>
+#include <re2/re2.h>
 
 #include <algorithm>
 #include <array>
@@ -41,6 +42,30 @@ std::string heredoc_of(std::string_view line) {
   word.remove_prefix(std::min(word.find_first_not_of("\\'\""), word.size()));
   const auto end = std::ranges::find_if_not(word, is_part_of_name);
   return {word.begin(), end};
+}
+
+/// How a line of a command ends.
+struct LineEnd {
+  std::size_t comment = 0;  ///< where its comment begins; its size if it has none
+  bool continues = false;   ///< with a backslash
+};
+/// `quote`: the one that is open where the line begins, then the one that is open at its end; 0: none.
+LineEnd end_of_line(std::string_view text, char& quote) {
+  LineEnd end{.comment = text.size()};
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '\\' && quote != '\'') {
+      end.continues = ++i >= text.size();
+    } else if (quote != 0) {
+      if (c == quote) quote = 0;
+    } else if (c == '\'' || c == '"') {
+      quote = c;
+    } else if (c == '#' && (i == 0 || text[i - 1] == ' ' || text[i - 1] == '\t')) {
+      end.comment = i;
+      break;
+    }
+  }
+  return end;
 }
 
 std::string value_of(const std::vector<StepOption>& options, std::string_view name) {
@@ -94,20 +119,7 @@ std::uint32_t SourceLines::end_of_command(std::uint32_t number) const {
   char quote = 0;
   if (line(number).size() > kLongestLine) return number;
   for (auto at = number; at < number + kMost && at <= count(); ++at) {
-    const auto text = line(at);
-    bool continues = false;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-      const char c = text[i];
-      if (c == '\\' && quote != '\'') {
-        continues = ++i >= text.size();
-      } else if (quote != 0) {
-        if (c == quote) quote = 0;
-      } else if (c == '\'' || c == '"') {
-        quote = c;
-      } else if (c == '#' && (i == 0 || text[i - 1] == ' ' || text[i - 1] == '\t')) {
-        break;
-      }
-    }
+    const bool continues = end_of_line(line(at), quote).continues;
     if (quote == 0 && !continues) return at;
   }
   return number;  // an unclosed quote does not continue the line
@@ -177,6 +189,33 @@ std::vector<std::uint32_t> lines_of_commands(const SourceLines& lines) {
     }
   }
   return numbers;
+}
+
+std::string without_comments(const SourceLines& lines) {
+  std::vector<std::string_view> kept;
+  for (std::uint32_t number = 1; number <= lines.count(); ++number) {
+    const auto line = lines.line(number);
+    kept.push_back(text::trim(line).starts_with('#') ? std::string_view() : line);
+  }
+  for (const auto begin : lines_of_commands(lines)) {
+    char quote = 0;
+    const auto last = lines.end_of_command(begin);
+    for (auto number = begin; number <= last; ++number) {
+      const auto line = lines.line(number);
+      auto& one = kept[number - 1];
+      one = one.substr(0, std::min(one.size(), end_of_line(line, quote).comment));
+    }
+  }
+  std::string text;
+  for (const auto line : kept) text.append(line).push_back('\n');
+  return text;
+}
+
+std::optional<std::string> keeps_exit_code(std::string_view line) {
+  static const RE2 kKeeps(
+      R"re(\s*([A-Za-z_]\w*)=["']?\$(?:\?|\{\?\}|\{PIPESTATUS\[\d+\]\})["']?\s*(?:#.*)?)re");
+  std::string name;
+  return RE2::FullMatch(line, kKeeps, &name) ? std::optional(std::move(name)) : std::nullopt;
 }
 
 std::vector<Expansion> expansions_in(std::string_view text) {

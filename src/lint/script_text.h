@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,6 +46,13 @@ class SourceLines {
 
 /// The lines on which commands start, in order: without comments, here-documents and continued lines.
 std::vector<std::uint32_t> lines_of_commands(const SourceLines& lines);
+
+/// The text without its comments, also those in the text of bash -c; the other lines stay where they are.
+std::string without_comments(const SourceLines& lines);
+
+/// NAME in `NAME=$?`, `NAME=${?}` and `NAME="${PIPESTATUS[0]}"`, indented or not, if the line does nothing
+/// else; nullopt for any other line.
+std::optional<std::string> keeps_exit_code(std::string_view line);
 
 /// $NAME or ${NAME...}: one that a shell expands.
 struct Expansion {

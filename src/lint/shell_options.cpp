@@ -39,6 +39,19 @@ bool shebang_sets(const Script& script, const ShellOption& option) {
          });
 }
 
+bool OptionByShell::after(const ScriptCommand& command) {
+  auto& state = in(command.shell);
+  state = sets_option(command, option_).value_or(state);
+  return state;
+}
+
+bool& OptionByShell::in(int shell) {
+  const auto [entry, is_new] = states_.emplace(shell, first_);
+  const auto above = script_.shells_above.find(shell);
+  if (is_new && above != script_.shells_above.end()) entry->second = in(above->second);
+  return entry->second;
+}
+
 bool has_exit_trap(const Script& script) {
   return std::ranges::any_of(script.commands, [](const ScriptCommand& command) {
     return shell::sets_trap(command.words, "EXIT") || shell::sets_trap(command.words, "ERR");

@@ -144,12 +144,15 @@ std::uint32_t line_of_tee(const SourceLines& lines, std::uint32_t begin) {
 
 void check_exit_code_of_tee(const LintInput& input, Report& report) {
   if (!input.script) return;
-  bool pipefail = false;
+  OptionByShell pipefail(*input.script, kPipefail);
   const SourceLines lines(input.script->file);
-  if (input.script->file->text.find("PIPESTATUS") != std::string::npos) return;
+  if (without_comments(lines).find("PIPESTATUS") != std::string::npos) return;
   for (const auto& command : input.script->commands) {
-    pipefail = sets_option(command, kPipefail).value_or(pipefail);
-    if (pipefail || !command.works || command.span.file != input.script->file) continue;
+    const bool is_on = pipefail.after(command);
+    // srun bash -c "a | tee log": the pipe is one of the shell that gets the text.
+    const bool is_in_text =
+        std::ranges::any_of(command.words, [](const std::string& word) { return tee_at(word) > 0; });
+    if (is_on || is_in_text || !command.works || command.span.file != input.script->file) continue;
     const auto end = line_of_tee(lines, command.span.line);
     if (end == 0 || text::trim(lines.line(end)).ends_with('&')) continue;
     const bool both = lines.line(end).find("|& tee ") != std::string_view::npos;
@@ -311,7 +314,7 @@ void check_pid_of_tee(const LintInput& input, Report& report) {
   const auto& script = *input.script;
   const SourceLines lines(script.file);
   const auto begins = lines_of_commands(lines);
-  const bool pipefail = script.file->text.find("pipefail") != std::string::npos;
+  const bool pipefail = without_comments(lines).find("pipefail") != std::string::npos;
   for (std::size_t i = 0; i + 1 < begins.size(); ++i) {
     const auto filter = filter_in_background(lines.command(begins[i]));
     const auto next = begins[i + 1];

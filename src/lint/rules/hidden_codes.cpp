@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <re2/re2.h>
 
 #include <algorithm>
 #include <array>
@@ -31,14 +30,12 @@ bool only_prints(std::string_view line) {
 /// True if the exit code that a line reads is printed and nothing else: `code=$?; echo $code`.
 bool only_prints_code(const SourceLines& lines, std::uint32_t line) {
   if (only_prints(lines.line(line))) return true;
-  static const RE2 kKeeps(
-      R"re(^\s*([A-Za-z_]\w*)=["']?\$(\?|\{\?\}|\{PIPESTATUS\[\d+\]\})["']?\s*(#.*)?$)re");
-  std::string name;
-  if (!RE2::FullMatch(lines.line(line), kKeeps, &name)) return false;
+  const auto name = keeps_exit_code(lines.line(line));
+  if (!name) return false;
   for (const auto number : lines_of_commands(lines)) {
     const auto command = lines.command(number);
-    const bool keeps = text::trim(command).starts_with(name + "=") && RE2::PartialMatch(command, kKeeps);
-    if (!keeps && !only_prints(command) && lines.find(name, number, lines.end_of_command(number)))
+    if (keeps_exit_code(command) != name && !only_prints(command) &&
+        lines.find(*name, number, lines.end_of_command(number)))
       return false;
   }
   return true;

@@ -184,8 +184,6 @@ bool follows_work(const Script& script, std::size_t at) {
 void check_exit_code_printed(const LintInput& input, Report& report) {
   if (!input.script || !ran_to_its_end(*input.script) || has_exit_trap(*input.script)) return;
   const auto& script = *input.script;
-  static const RE2 kKeeps(
-      R"re(^([A-Za-z_]\w*)=["']?\$(?:\?|\{\?\}|\{PIPESTATUS\[\d+\]\})["']?\s*(?:#.*)?$)re");
   const SourceLines lines(script.file);
   const auto begins = lines_of_commands(lines);
   bool errexit = shebang_sets(script, kErrexit);
@@ -194,19 +192,20 @@ void check_exit_code_printed(const LintInput& input, Report& report) {
     if (command.shell != script.shell || command.span.file != script.file) continue;
     errexit = sets_option(command, kErrexit).value_or(errexit);
     const auto line = lines.line(command.span.line);
-    std::string name;
-    if (errexit || !RE2::FullMatch(line, kKeeps, &name) || !command.words[0].starts_with(name + "=") ||
+    const auto name = keeps_exit_code(line);
+    // An indented line may be in a function or a branch, whose end is not that of the script.
+    if (errexit || !name || !line.starts_with(*name) || !command.words[0].starts_with(*name + "=") ||
         !follows_work(script, i))
       continue;
     const auto behind = std::ranges::upper_bound(begins, command.span.line);
-    if (behind == begins.end() || !CodeReader(lines, name).only_prints({behind, begins.end()})) continue;
+    if (behind == begins.end() || !CodeReader(lines, *name).only_prints({behind, begins.end()})) continue;
     const bool slurm = input.slurm || !input.batch.empty();
     return report.warning(
         command.span,
-        {fmt::format("{} is printed, and then forgotten: the script exits with 0 after a failure", name),
+        {fmt::format("{} is printed, and then forgotten: the script exits with 0 after a failure", *name),
          slurm ? "Slurm considers the job successful and starts dependent jobs (afterok)"
                : "whatever starts the script takes the failure for a success",
-         fmt::format("exit \"${}\" at the end", name), ""});
+         fmt::format("exit \"${}\" at the end", *name), ""});
   }
 }
 

@@ -78,6 +78,29 @@ TEST(ExitCodeOfTee, WithoutPipefail) {
   }
 }
 
+TEST(ExitCodeOfTee, EachShellHasItsOwnPipefail) {
+  for (const auto* other :
+       {"bash -c 'set -o pipefail; python b.py | tee b'\n", "(set -o pipefail; python b.py | tee b)\n",
+        "srun bash -c \"set -o pipefail; python b.py\"\n"})
+    EXPECT_EQ(found("exit-code-of-tee", script(other + std::string("python a.py | tee log\n"))),
+              Texts{"warning job.sh:2:13 after | tee the exit code of the program is lost"})
+        << other;
+  // A shell within the script begins with the script's.
+  for (const auto* fine :
+       {"srun bash -c \"set -o pipefail; python a.py | tee log\"\n",
+        "bash -c 'set -o pipefail; python a.py | tee log'\n", "set -o pipefail\n(python a.py | tee log)\n",
+        "(\n  set -o pipefail\n  python a.py | tee log\n)\n"})
+    EXPECT_EQ(found("exit-code-of-tee", script(fine)), Texts{}) << fine;
+  EXPECT_EQ(found("exit-code-of-tee", script("srun bash -c \"python a.py | tee log\"\n")),
+            Texts{"warning job.sh:1:27 after | tee the exit code of the program is lost"});
+}
+
+TEST(ExitCodeOfTee, ACommentReadsNoCode) {
+  for (const auto* comment : {"# PIPESTATUS[0] would tell\n", "A=1  # or PIPESTATUS\n"})
+    EXPECT_EQ(found("exit-code-of-tee", script(comment + std::string("python a.py | tee log\n"))).size(), 1U)
+        << comment;
+}
+
 TEST(ExitCodeOfTee, OfABlockToo) {
   EXPECT_EQ(found("exit-code-of-tee", script("set -e\n(\n  echo a\n  python a.py\n) |& tee log\n")),
             Texts{"warning job.sh:5:3 after | tee the exit code of the program is lost"});
@@ -156,6 +179,13 @@ TEST(PidOfTee, KilledOrWaitedFor) {
                                  "stop() {\n  kill \"${PID}\"\n}\nstart\nstop\n"))
           .size(),
       1U);
+}
+
+TEST(PidOfTee, ACommentTurnsNothingOn) {
+  const std::string start = "python a.py 2>&1 | tee log &\nPID=$!\nwait $PID\n";
+  EXPECT_EQ(found("pid-of-tee", script("# set -o pipefail\n" + start)).size(), 1U);
+  EXPECT_EQ(found("pid-of-tee", script("A=1  # no pipefail here\n" + start)).size(), 1U);
+  EXPECT_EQ(found("pid-of-tee", script("set -o pipefail\n" + start)), Texts{});
 }
 
 TEST(CancelsItself, AtItsEnd) {
