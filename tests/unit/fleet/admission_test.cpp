@@ -153,6 +153,7 @@ TEST_F(Admission, WhoeverIsBetweenTheTwoCannotAddRepeatDropOrChangeALine) {
     come("the token", "the plan", 1);
     ASSERT_TRUE(end_->channel) << what << end_->why;
     end_->channel->send("one");
+    end_->channel->flush();  // in a line of its own
     end_->channel->send("two");
     run_until(loop_, [&] { return said_.size() == 2 || !ends_.empty(); });
     if (what == "passed on") {
