@@ -20,6 +20,7 @@
 #include "lint/script_text.h"
 #include "plan/build.h"
 #include "report/recording_text.h"
+#include "shell/allocation.h"
 #include "shell/machine.h"
 #include "shell/recorder.h"
 #include "sys/files.h"
@@ -274,9 +275,10 @@ Result<plan::Plan> plan_of(const Files& files, const import::Imported& imported)
   if (!site) return std::unexpected(site.error());
   const auto experiment = config::load_experiment(files.experiment, {}, {});
   if (!experiment) return std::unexpected(experiment.error());
-  const plan::MachineFacts facts{launch::this_host().arch,
-                                 std::vector<std::string>(imported.gpus, "GPU"),
-                                 {{"HOME", "/rec/home"}, {"USER", "rec-user"}}};
+  const plan::MachineFacts facts{
+      launch::this_host().arch,
+      std::vector<std::string>(imported.gpus, "GPU"),
+      {{"HOME", std::string(shell::Allocation::kHome)}, {"USER", std::string(shell::Allocation::kUser)}}};
   return plan::build(*experiment, *site, facts, {});
 }
 

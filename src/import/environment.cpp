@@ -11,6 +11,7 @@
 #include "config/names.h"
 #include "import/secrets.h"
 #include "import/work.h"
+#include "shell/allocation.h"
 
 namespace nlaunch::import {
 namespace {
@@ -179,7 +180,7 @@ class Environment {
     for (const auto* role : roles_) {
       const auto conda = changes(*role).find("CONDA_PREFIX");
       if (conda == changes(*role).end() || !conda->second ||
-          !conda->second->starts_with("/rec/home/miniconda3"))
+          !conda->second->starts_with(fmt::format("{}/miniconda3", shell::Allocation::kHome)))
         continue;
       remark(Destination::experiment, line_of("CONDA_PREFIX"),
              "the conda environment is assumed to be in ~/miniconda3, since the script does not say where "

@@ -19,6 +19,7 @@
 #include "import/step_options.h"
 #include "import/texts.h"
 #include "lint/script_input.h"
+#include "shell/allocation.h"
 #include "shell/answers.h"
 #include "shell/srun.h"
 
@@ -28,7 +29,7 @@ namespace {
 /// Turns any name into one that an experiment can have.
 std::string simple_name(std::string called) {
   // The user of the simulated job, which no other job has.
-  static const RE2 kUser(R"([-_.]?rec-user)");
+  static const RE2 kUser(fmt::format("[-_.]?{}", shell::Allocation::kUser));
   RE2::GlobalReplace(&called, kUser, "");
   std::string name;
   for (const char c : called) {

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "import/texts.h"
+#include "shell/allocation.h"
 
 namespace nlaunch::import {
 namespace {
@@ -41,9 +42,11 @@ class References {
 
   void change(std::string& text, ImportedRole* role) {
     lists(text);
-    static const RE2 kMarker(
-        R"((rec-node-\[[-\d,]+\]|rec-node-\d+|10\.77\.\d+\.\d+|42424[23]|42777|/rec/home|rec-user|/rec/[\w./-]*|)"
-        R"(rec-login|rec-partition|rec-account|rec-cluster))");
+    static const RE2 kMarker(fmt::format(
+        R"((rec-node-\[[-\d,]+\]|rec-node-\d+|10\.77\.\d+\.\d+|42424[23]|42777|{}|{}|/rec/[\w./-]*|)"
+        R"({}|rec-partition|rec-account|{}))",
+        shell::Allocation::kHome, shell::Allocation::kUser, shell::Allocation::kLoginHost,
+        shell::Allocation::kCluster));
     std::string changed;
     re2::StringPiece rest(text);
     std::string marker;
@@ -89,8 +92,8 @@ class References {
 
   std::string reference(const std::string& marker, const ImportedRole* role) {
     if (marker == allocation_.job_id) return "${run.id}";
-    if (marker == "/rec/home") return "${env.HOME}";
-    if (marker == "rec-user") return "${env.USER}";
+    if (marker == shell::Allocation::kHome) return "${env.HOME}";
+    if (marker == shell::Allocation::kUser) return "${env.USER}";
     if (marker == std::to_string(shell::Allocation::kPort)) return port(role);
     if (const auto node = shell::node_of(marker)) return host(*node, role, marker);
     if (marker == std::to_string(shell::Allocation::kSubmitted))

@@ -365,9 +365,16 @@ class Gaps {
 }  // namespace
 
 bool is_made_up(std::string_view value) {
-  constexpr std::array<std::string_view, 10> kMarkers{
-      "rec-node-", "10.77.",      "424242",        "42777",   "/rec/", shell::Allocation::kUser,
-      "rec-login", "rec-cluster", "rec-partition", "GPU-0000"};
+  constexpr std::array<std::string_view, 10> kMarkers{"rec-node-",
+                                                      "10.77.",
+                                                      "424242",
+                                                      "42777",
+                                                      "/rec/",
+                                                      shell::Allocation::kUser,
+                                                      shell::Allocation::kLoginHost,
+                                                      shell::Allocation::kCluster,
+                                                      "rec-partition",
+                                                      "GPU-0000"};
   return std::ranges::any_of(
       kMarkers, [&](std::string_view marker) { return value.find(marker) != std::string_view::npos; });
 }

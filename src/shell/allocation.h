@@ -46,6 +46,9 @@ struct Allocation {
   static constexpr std::uint16_t kPort = 42777;
   /// The name of the user who submits the job: another marker.
   static constexpr std::string_view kUser = "rec-user";
+  static constexpr std::string_view kHome = "/rec/home";       ///< the user's home directory
+  static constexpr std::string_view kLoginHost = "rec-login";  ///< from which the job is submitted
+  static constexpr std::string_view kCluster = "rec-cluster";  ///< its name
   /// The id of a job that the script submits.
   static constexpr std::uint32_t kSubmitted = 424243;
   /// "rec-node-[0-3]", the hosts of the job (or of one component) as Slurm writes them.

@@ -259,7 +259,7 @@ class Recorder final : public Watcher {
 
   std::string stand_in(pid_t pid, const std::string& path, Missing asked) override {
     places_.read();
-    if (asked == Missing::folder && path == "/rec/home") return "/dev/null";
+    if (asked == Missing::folder && path == Allocation::kHome) return "/dev/null";
     return programs_.contains(pid) ? std::string() : absent_files_.stand_in(pid, path, asked);
   }
 

@@ -47,8 +47,8 @@ conda() {{
   [[ -n ${{NLAUNCH_CONDA-}} || -z ${{CONDA_PREFIX-}} ]] || NLAUNCH_CONDA=${{CONDA_PREFIX%/envs/*}}
   export CONDA_DEFAULT_ENV=${{2-base}} CONDA_PREFIX
   CONDA_PREFIX=$CONDA_DEFAULT_ENV
-  [[ $CONDA_PREFIX == /* ]] || CONDA_PREFIX=${{NLAUNCH_CONDA-/rec/home/miniconda3}}/envs/$CONDA_DEFAULT_ENV
-  [[ ${{2-base}} != base ]] || CONDA_PREFIX=${{NLAUNCH_CONDA-/rec/home/miniconda3}}
+  [[ $CONDA_PREFIX == /* ]] || CONDA_PREFIX=${{NLAUNCH_CONDA-{5}/miniconda3}}/envs/$CONDA_DEFAULT_ENV
+  [[ ${{2-base}} != base ]] || CONDA_PREFIX=${{NLAUNCH_CONDA-{5}/miniconda3}}
   PATH=$CONDA_PREFIX/bin:$PATH
 }}
 mamba() {{ conda "$@"; }}
@@ -73,7 +73,8 @@ unset nlaunch_name nlaunch_kept
 {4}set -x
 )",
                      kHandler, own.other(), own.trace(), Trace::kPrompt,
-                     keeps_trace ? fmt::format("set -T\ntrap '{}' DEBUG\n", Trace::kGoesOn) : "");
+                     keeps_trace ? fmt::format("set -T\ntrap '{}' DEBUG\n", Trace::kGoesOn) : "",
+                     Allocation::kHome);
 }
 
 /// Files that `source NAME` finds on PATH, such as those next to conda: `source activate ENVIRONMENT`. In the
@@ -193,14 +194,14 @@ std::vector<std::string> environment_of(const RecordRequest& request, const OwnF
       fmt::format("SLURM_TASKS_PER_NODE={}(x{})", job.tasks_per_node, first.nodes),
       fmt::format("SLURM_CPUS_ON_NODE={}", std::max(1U, job.cpus_per_task) * job.tasks_per_node),
       fmt::format("SLURM_SUBMIT_DIR={}", folder_of(request)),
-      "SLURM_SUBMIT_HOST=rec-login",
+      fmt::format("SLURM_SUBMIT_HOST={}", Allocation::kLoginHost),
       fmt::format("SLURM_JOB_PARTITION={}", job.partition),
       fmt::format("SLURM_JOB_ACCOUNT={}", job.account),
       fmt::format("SLURM_JOB_USER={}", Allocation::kUser),
-      "SLURM_CLUSTER_NAME=rec-cluster",
+      fmt::format("SLURM_CLUSTER_NAME={}", Allocation::kCluster),
       fmt::format("USER={}", Allocation::kUser),
       fmt::format("LOGNAME={}", Allocation::kUser),
-      "HOME=/rec/home",
+      fmt::format("HOME={}", Allocation::kHome),
       "TMPDIR=/tmp",
       "LANG=C.UTF-8",
   };

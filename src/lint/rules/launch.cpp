@@ -65,7 +65,7 @@ void check_rendezvous(const LintInput& input, Report& report) {
       return tell(
           span, {fmt::format("the rendezvous address is {}, which is a different host on each node", address),
                  "each node waits for the others on itself until the time limit", kInstead, ""});
-    if (address == "rec-login")
+    if (address == shell::Allocation::kLoginHost)
       return tell(span, {"the rendezvous address is the host from which the job was submitted",
                          "SLURM_SUBMIT_HOST is a login node: no rank listens there", kInstead, ""});
     const auto lower = text::lower(address);

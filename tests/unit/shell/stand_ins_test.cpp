@@ -37,6 +37,15 @@ TEST(StandIns, ALoginNodeAndAPlatformKnowNothingOfSlurm) {
   EXPECT_EQ(value_of(environment_of(request, kOwn), "A"), std::nullopt);
 }
 
+TEST(StandIns, WhoSubmitsTheJobAndWhereAreMarkers) {
+  const auto environment = environment_of(request_on(1), kOwn);
+  EXPECT_EQ(value_of(environment, "USER"), Allocation::kUser);
+  EXPECT_EQ(value_of(environment, "SLURM_JOB_USER"), Allocation::kUser);
+  EXPECT_EQ(value_of(environment, "HOME"), Allocation::kHome);
+  EXPECT_EQ(value_of(environment, "SLURM_SUBMIT_HOST"), Allocation::kLoginHost);
+  EXPECT_EQ(value_of(environment, "SLURM_CLUSTER_NAME"), Allocation::kCluster);
+}
+
 TEST(StandIns, AnArrayIsKnownWholeToItsTask) {
   auto request = request_on(1);
   request.allocation.array = {2, 4, 6};
