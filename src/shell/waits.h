@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 namespace nlaunch::shell {
@@ -10,7 +11,7 @@ namespace nlaunch::shell {
 /// does not come here.
 class Waits {
  public:
-  /// A command on this line only queries or waits.
+  /// A command on this line (0: unknown) only queries or waits.
   void asked(std::uint32_t line) {
     ++count_;
     last_line_ = count_ == 1 ? line : std::max(last_line_, line);
@@ -48,8 +49,8 @@ class Waits {
 
   std::size_t count_ = 0;
   std::uint32_t last_line_ = 0;
-  std::uint32_t endless_line_ = 0;  ///< the last line of a node that only waited
-  bool ends_node_ = false;          ///< a shell is about to be killed
+  std::optional<std::uint32_t> endless_line_;  ///< the last line of a node that only waited; 0: unknown
+  bool ends_node_ = false;                     ///< a shell is about to be killed
   bool node_waited_ = false;
 };
 
