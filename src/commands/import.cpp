@@ -454,7 +454,8 @@ void add_import(Command program, Context& context) {
       .option("--exists", args->existing,
               "A file that exists on the cluster, or a directory (with a trailing /); may be repeated")
       .value_name("PATH")
-      .one_word_each();
+      .one_word_each()
+      .checked([](const std::string& path) { return path.empty() ? "an empty path names no file" : ""; });
   command.option("ARGUMENT", args->arguments, "Arguments of the script, after --")
       .value_name("-- [ARGUMENT...]");
   command.when_called(

@@ -124,7 +124,8 @@ struct RecordRequest {
   std::string chdir{};                 ///< where it runs (sbatch --chdir); empty: the same
   /// The output of commands whose line contains a text: {"get_free_port", "29500"}.
   std::vector<std::pair<std::string, std::string>> prints{};
-  std::vector<std::string> existing{};  ///< files on the cluster, and directories, which end with a slash
+  /// Files on the cluster, and directories, which end with a slash; none is empty.
+  std::vector<std::string> existing{};
   /// The script is started on each node from outside: a step with one task per node, which the script does
   /// not know about. In arguments and variables, `{node}` is the node's number, `{host}` its host, `{first}`
   /// the first node's host, and `{nodes}` the number of nodes.

@@ -127,10 +127,9 @@ void name_hosts(const RecordRequest& request, ScratchLayer& layer, Written& writ
   written.given(kHosts);
 }
 
-/// Creates the file and the directory that contains it; only that directory for a path that ends with a
-/// slash.
+/// Creates the file and the directory that contains it.
 void make_file(const fs::path& path, const std::string& text, mode_t mode, ScratchLayer& layer) {
-  if (!layer.make_folder(path.parent_path()) || !path.has_filename()) return;
+  if (!layer.make_folder(path.parent_path())) return;
   if (const auto place = layer.map(path, Access::create))
     (void)sys::write_file_atomically(*place, text, mode);
 }
@@ -160,7 +159,10 @@ void make_given_files(const RecordRequest& request, ScratchLayer& layer, Written
   name_hosts(request, layer, written);
   for (const auto& named : request.existing) {
     const auto path = (fs::path(folder_of(request)) / named).lexically_normal();
-    make_file(path, "", 0755, layer);
+    if (path.has_filename())
+      make_file(path, "", 0755, layer);
+    else
+      layer.make_folder(path.parent_path());
     written.given(path);
   }
   for (const auto& file : request.files) {

@@ -14,7 +14,7 @@ namespace nlaunch::shell {
 
 /// A file that the script wrote, or a directory that it created.
 struct WrittenFile {
-  std::string path;                 ///< a directory ends with a slash
+  std::string path;                 ///< absolute; a directory ends with a slash
   std::optional<std::string> text;  ///< nullopt: not text, or larger than 64 KiB
   bool executable = false;
   bool in_task = false;  ///< by a task of a step, on its node

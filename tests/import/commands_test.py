@@ -79,7 +79,7 @@ class Commands(Import):
         self.assertIn("python $'\\033[31m'\n", self.commands("python $'\\e[31m'\n").stdout)
 
     def test_what_does_not_fit_is_refused(self):
-        for words, sentence in ((["--env", "A"], "'A' has no = after the name"), (["--nodes", "0"], "--nodes"), (["--stdout"], "--stdout")):
+        for words, sentence in ((["--env", "A"], "'A' has no = after the name"), (["--exists", ""], "an empty path names no file"), (["--nodes", "0"], "--nodes"), (["--stdout"], "--stdout")):
             with self.subTest(words):
                 done = self.commands("python x.py\n", *words)
                 self.assertEqual(done.returncode, USAGE)

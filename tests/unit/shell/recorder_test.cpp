@@ -101,6 +101,15 @@ TEST_F(Recorded, EachShellButTheFirstIsStartedFromAnother) {
   EXPECT_EQ(above("D=4"), shells.at("A=1"));
 }
 
+TEST_F(Recorded, GivenFilesAndDirectoriesExist) {
+  request_.existing = {"a.txt", "data/", "/opt/lab/b.txt"};
+  request_.files = {{.path = folder_ / "c.txt", .text = "one two"},
+                    {.path = folder_.native() + "/made/", .text = {}}};
+  EXPECT_EQ(commands("[ -f a.txt ] && [ -d data ] && [ -f /opt/lab/b.txt ] && [ -d made ] && python x.py "
+                     "$(cat c.txt)\n"),
+            Lines{"1: python x.py one two"});
+}
+
 TEST_F(Recorded, WhatOnlyComputesRuns) {
   EXPECT_EQ(commands("for i in $(seq 3); do echo $i; done | sed 's/2/two/' | tr '\\n' ' ' > out\npython x.py "
                      "$(cat out)\n"),
