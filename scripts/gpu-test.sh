@@ -36,6 +36,14 @@ preflight_passes_for_the_experiment() {
   expect "${FUNCNAME[0]}" 0 'weight sync' 'broadcast' 'P2P within a node' -- "$NLAUNCH" preflight "${WEIGHT_SYNC[@]}"
 }
 
+a_preflight_that_passed_is_not_repeated() {
+  two_gpus "${FUNCNAME[0]}" || return
+  local again=("${WEIGHT_SYNC[@]/#"$WORK/runs"/"$WORK/again"}")  # no other run is in between
+  "$NLAUNCH" preflight "${again[@]}" >"$WORK/first.log" 2>&1 || cat "$WORK/first.log"
+  expect "${FUNCNAME[0]}" 0 'level quick, because level standard passed' 'preflight pass: level quick in' 'all checks passed' -- \
+    "$NLAUNCH" run "${again[@]}"
+}
+
 # Learners, engines and the probe each run in a separate container; only the learner has the preload.
 WITHIN='wrapper=[bwrap, --dev-bind, /, /, --unshare-pid, --proc, /proc]'
 PRELOAD_WITHIN=(--with preload-nccl --set "roles.learner.$WITHIN" --set "roles.engine.$WITHIN")

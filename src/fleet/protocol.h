@@ -18,7 +18,7 @@
 #include "supervise/process_backend.h"
 #include "supervise/remote_backend.h"
 
-/// The messages between the leader of a run and the agents of its nodes: one line of JSON each. Both are of
+/// The messages between the leader of a run and the agents of its nodes: one JSON object each. Both are of
 /// the same version of nlaunch and have the same plan.
 namespace nlaunch::fleet {
 
@@ -132,7 +132,7 @@ using Message =
                  message::Prepared, message::Settled, message::ProbeNews, supervise::ProcessEvent,
                  message::Audit, supervise::BackendEnd, message::Lost>;
 
-/// Returns a line without its newline: {"type": ..., and the members by name}. Invalid UTF-8 becomes U+FFFD.
+/// Returns text without control characters: {"type": ..., and the members by name}. Invalid UTF-8 becomes U+FFFD.
 std::string encode(const Message& message);
 /// Fails with [fleet.message] and the reason if this is not a message: other JSON, a missing member, a number
 /// out of range.
