@@ -120,65 +120,6 @@ bool is_head(const Program& program) {
   return shell::has(program.words, "--head") || shell::has(program.words, "--head=true");
 }
 
-/// True if a later line of the script asks Ray for its nodes, also in a text for Python.
-bool counts_nodes(const Script& script, const SourceSpan& from) {
-  static const RE2 kCounts(
-      R"re(ray\.nodes\(|cluster_resources\(|\bray\s+(status|health-check|list\s+nodes))re");
-  if (from.file != script.file) return false;
-  const SourceLines lines(script.file);
-  for (auto at = from.line + 1; at <= lines.count(); ++at)
-    if (!text::trim(lines.line(at)).starts_with('#') && RE2::PartialMatch(lines.line(at), kCounts))
-      return true;
-  return false;
-}
-
-void check_fixed_wait(const LintInput& input, Report& report) {
-  if (!input.script) return;
-  const auto& programs = input.script->programs;
-  const Program* server = nullptr;
-  const Program* sleep = nullptr;
-  for (const auto& program : programs) {
-    const auto name = program_name(program.words[0]);
-    const bool ray = name == "ray" && program.words.size() > 1 && program.words[1] == "start";
-    if (ray && server != nullptr && sleep != nullptr && is_head(*server) && !is_head(program)) {
-      return report.note(sleep->span, {"the script assumes that the head of Ray is ready after a fixed time",
-                                       "if it starts more slowly, the other nodes do not find it",
-                                       "until ray status --address HOST:PORT; do sleep 2; done", ""});
-    }
-    if (program.works && (ray || (program.background && is_server(program)))) {
-      server = &program;
-      sleep = nullptr;
-    } else if (server != nullptr && name == "sleep" && !program.background) {
-      if (sleep == nullptr) sleep = &program;
-    } else if (server != nullptr && !program.works &&
-               (name == "curl" || name == "nc" || name == "wget" || name == "ray" ||
-                program.words[0].starts_with("/dev/tcp/"))) {
-      server = nullptr;  // it asks
-    } else if (program.works && server != nullptr && sleep != nullptr) {
-      if (counts_nodes(*input.script, sleep->span)) return;
-      const auto what = program_name(server->words[0]);
-      return report.note(
-          sleep->span,
-          {fmt::format("the script assumes that {} is ready after a fixed time", what),
-           "if a model loads more slowly or a node joins later, what follows fails or gets fewer GPUs",
-           what == "ray" ? "wait until `ray status` lists all nodes"
-                         : "until curl -sf http://HOST:PORT/health; do sleep 5; done",
-           ""});
-    }
-  }
-}
-
-const Registered<Rule> fixed_wait_rule{{
-    .order = 450,
-    .name = "fixed-wait",
-    .title = "a fixed delay instead of a readiness check",
-    .explain = "How long an engine takes to load depends on the model, the file system and the caches. It "
-               "reports "
-               "when it is ready.",
-    .source = "vLLM, /health; docs.ray.io, ray status",
-    .check = check_fixed_wait,
-}};
-
 /// A loop of a script's text, from its first line to its `done`.
 struct Loop {
   std::uint32_t begin = 0;
@@ -209,6 +150,181 @@ std::vector<Loop> short_loops(const SourceLines& lines) {
   }
   return loops;
 }
+
+/// A loop that goes on until something is ready, or until a program succeeds.
+bool polls(const Loop& loop) {
+  static const RE2 kUntil(R"re(^\s*(until\s|while\s+!|while\s+(\[\[?|test)\s.*(\$\(|\s-[efs]\s)))re");
+  static const RE2 kBreak(R"re(\bbreak\b)re");
+  return loop.text.find("sleep") != std::string::npos &&
+         (RE2::PartialMatch(loop.head, kUntil) || RE2::PartialMatch(loop.text, kBreak));
+}
+
+/// Delays between the start of a server and what uses it.
+class FixedWaits {
+ public:
+  explicit FixedWaits(const Script& script) : script_(script), lines_(script.file) {
+    for (auto& loop : short_loops(lines_))
+      if (polls(loop)) polls_.push_back(std::move(loop));
+    for (const auto& program : script.programs) asks_.push_back(asks(program));
+  }
+
+  /// The first one behind which nothing asks whether the server is ready.
+  void check(Report& report) const {
+    for (std::size_t i = 0; i < script_.programs.size(); ++i) {
+      const auto& program = script_.programs[i];
+      if (!program.works || asks_[i]) continue;
+      const bool joins = starts_ray(program) && !is_head(program);
+      if (starts_server(program) && !joins) continue;
+      const auto wait = wait_before(i);
+      if (!wait || (joins && !is_head(wait->server)) || asks_between(wait->sleep, program)) continue;
+      if (joins)
+        return report.note(wait->sleep.span,
+                           {"the script assumes that the head of Ray is ready after a fixed time",
+                            "if it starts more slowly, the other nodes do not find it",
+                            "until ray status --address HOST:PORT; do sleep 2; done", ""});
+      const auto what = program_name(wait->server.words[0]);
+      return report.note(
+          wait->sleep.span,
+          {fmt::format("the script assumes that {} is ready after a fixed time", what),
+           "if a model loads more slowly or a node joins later, what follows fails or gets fewer GPUs",
+           what == "ray" ? "wait until `ray status` lists all nodes"
+                         : "until curl -sf http://HOST:PORT/health; do sleep 5; done",
+           ""});
+    }
+  }
+
+ private:
+  struct Wait {
+    const Program& server;
+    const Program& sleep;
+  };
+
+  static bool starts_ray(const Program& program) {
+    return program_name(program.words[0]) == "ray" && program.words.size() > 1 && program.words[1] == "start";
+  }
+  static bool starts_server(const Program& program) {
+    return program.works && (starts_ray(program) || (program.background && is_server(program)));
+  }
+
+  /// The last delay between a program and the server that was started last before it; nullopt if there is
+  /// none, or if something asks there.
+  [[nodiscard]] std::optional<Wait> wait_before(std::size_t index) const {
+    const auto& program = script_.programs[index];
+    const Program* sleep = nullptr;
+    for (auto at = index; at-- > 0;) {
+      const auto& one = script_.programs[at];
+      if (starts_server(one)) return sleep == nullptr ? std::nullopt : std::optional<Wait>({one, *sleep});
+      // The other tasks of a step run at the same time.
+      if (one.step && one.step == program.step && one.rank != program.rank) continue;
+      if (asks_[at]) return std::nullopt;
+      if (program_name(one.words[0]) != "sleep" || one.background) continue;
+      // One that is repeated is in a loop that asks in another way.
+      if (sleep != nullptr && sleep == &one + 1 && sleep->words == one.words) return std::nullopt;
+      if (sleep == nullptr) sleep = &one;
+    }
+    return std::nullopt;
+  }
+
+  /// True for a program that asks whether something is ready, or that is started until it succeeds.
+  [[nodiscard]] bool asks(const Program& program) const {
+    const auto name = program_name(program.words[0]);
+    const bool queries = name == "curl" || name == "nc" || name == "wget" || name == "ray" ||
+                         program.words[0].starts_with("/dev/tcp/");
+    if (queries && !program.works) return true;
+    if (!program.background && (is_called_wait(name) || is_called_wait(name_of_file(program)))) return true;
+    if (std::ranges::any_of(program.words, counts_nodes)) return true;
+    if (program.span.file != script_.file) return false;
+    const auto line = program.span.line;
+    if (std::ranges::any_of(polls_, [&](const Loop& loop) { return loop.begin <= line && line <= loop.end; }))
+      return true;
+    if (name == "sleep") return false;
+    return is_condition(program, lines_.command(line)) || counts_nodes(text_behind(line));
+  }
+
+  /// "wait_for_nodes.py", "check_ready", but not `wait`.
+  static bool is_called_wait(const std::string& name) {
+    static const RE2 kWaits(
+        R"re((?i)(?:^|[-_.])(?:wait(?:[-_.]\w|for|until)|(?:health|ready|alive)(?:[-_.]|check|y|$)))re");
+    return RE2::PartialMatch(name, kWaits);
+  }
+
+  /// What python or a shell runs: "wait_for_nodes.py" for `python -u tools/wait_for_nodes.py 2`.
+  static std::string name_of_file(const Program& program) {
+    const auto& words = program.words;
+    if (!shell::is_shell(words[0]) && !program_name(words[0]).starts_with("python")) return {};
+    const auto file = std::find_if(words.begin() + 1, words.end(),
+                                   [](const std::string& word) { return !word.starts_with('-'); });
+    const bool is_text = file != words.end() && (file - 1)->ends_with('c');  // -c TEXT
+    return file == words.end() || is_text ? std::string() : program_name(*file);
+  }
+
+  /// It asks Ray for its nodes, in a command or in a text for Python.
+  static bool counts_nodes(const std::string& text) {
+    static const RE2 kCounts(
+        R"re(ray\.nodes\(|cluster_resources\(|\bray\s+(status|health-check|list\s+nodes))re");
+    return RE2::PartialMatch(text, kCounts);
+  }
+
+  /// `until python ping.py; do`, also in the text of bash -c.
+  static bool is_condition(const Program& program, const std::string& text) {
+    auto called = RE2::QuoteMeta(program_name(program.words[0]));
+    if (starts_ray(program)) called += "\\s+start";
+    const RE2 loop(R"re(\b(?:until|while\s+!)\s+[^;\n]*)re" + called + R"re(\b)re");
+    return RE2::PartialMatch(text, loop);
+  }
+
+  /// The here-document of the command on a line.
+  [[nodiscard]] std::string text_behind(std::uint32_t line) const {
+    const auto next = std::ranges::upper_bound(begins_, line);
+    const auto end = next == begins_.end() ? lines_.count() + 1 : *next;
+    std::string text;
+    for (auto at = lines_.end_of_command(line) + 1; at < end; ++at)
+      if (!text::trim(lines_.line(at)).starts_with('#')) text.append(lines_.line(at)).push_back('\n');
+    return text;
+  }
+
+  /// True if lines between a delay and a program wait for something, whether or not the recording shows it.
+  [[nodiscard]] bool asks_between(const Program& sleep, const Program& program) const {
+    if (sleep.span.file != script_.file || program.span.file != script_.file) return false;
+    auto first = sleep.span.line;
+    auto end = program.span.line;
+    if (first == end) {  // in the text of a step
+      end = lines_.end_of_command(first) + 1;
+      first = lines_.find_text(text::join(sleep.words, " "), first, end - 1).line;
+    }
+    if (std::ranges::any_of(polls_, [&](const Loop& loop) { return first < loop.begin && loop.begin < end; }))
+      return true;
+    for (auto at = first + 1; at < end; ++at) {
+      const auto text = text::trim(lines_.line(at));
+      const auto name = program_name(std::string(text.substr(0, text.find_first_of(" \t;"))));
+      const bool assigns = name.find('=') != std::string::npos;
+      if (text.starts_with('#')) continue;
+      if ((!assigns && is_called_wait(name)) || counts_nodes(std::string(text))) return true;
+    }
+    return false;
+  }
+
+  const Script& script_;
+  SourceLines lines_;
+  std::vector<std::uint32_t> begins_ = lines_of_commands(lines_);
+  std::vector<Loop> polls_;
+  std::vector<bool> asks_;  ///< by program
+};
+
+void check_fixed_wait(const LintInput& input, Report& report) {
+  if (input.script) FixedWaits(*input.script).check(report);
+}
+
+const Registered<Rule> fixed_wait_rule{{
+    .order = 450,
+    .name = "fixed-wait",
+    .title = "a fixed delay instead of a readiness check",
+    .explain = "How long an engine takes to load depends on the model, the file system and the caches. It "
+               "reports "
+               "when it is ready. Not reported if a loop or a program waits behind the delay.",
+    .source = "vLLM, /health; docs.ray.io, ray status",
+    .check = check_fixed_wait,
+}};
 
 /// Asks whether something answers.
 const RE2& asks() {

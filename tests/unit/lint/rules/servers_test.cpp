@@ -209,6 +209,50 @@ TEST(FixedWait, TheHeadOfRayAndItsNodes) {
   EXPECT_EQ(found("fixed-wait", script(at_once + nodes + counts + "python a.py\n")), Texts{});
 }
 
+TEST(FixedWait, BehindTheDelaySomethingWaits) {
+  const std::string server = "vllm serve a &\nsleep 60\n";
+  for (const auto* waits :
+       {"curl -sf localhost:8000/health\n", "./wait_for_server.sh 8000\n",
+        "python -u tools/wait_for_server.py\n", "python -m tools.check_ready\n",
+        "until python ping.py; do sleep 5; done\n", "while ! python ping.py; do\n  sleep 5\ndone\n",
+        "for i in 1 2 3; do\n  if python ping.py; then break; fi\n  sleep 5\ndone\n",
+        "touch ready\nuntil [ -f ready ]; do sleep 1; done\n"})
+    EXPECT_EQ(found("fixed-wait", script(server + waits + "python a.py\n")), Texts{}) << waits;
+  for (const auto* other : {"wait_times=3\n", "# until curl\n", "for i in 1 2; do\n  date\ndone\n"})
+    EXPECT_EQ(found("fixed-wait", script(server + other + "python a.py\n")),
+              Texts{"note job.sh:2:1 the script assumes that vllm is ready after a fixed time"})
+        << other;
+  EXPECT_EQ(found("fixed-wait", script(server + "python healthbench.py\n")).size(), 1U);
+}
+
+TEST(FixedWait, WhatWaitsAfterTheWorkIsTooLate) {
+  EXPECT_EQ(found("fixed-wait", script("ray start --head\nsleep 60\npython a.py\nray status\n")),
+            Texts{"note job.sh:2:1 the script assumes that ray is ready after a fixed time"});
+}
+
+TEST(FixedWait, TheLastDelayIsNamed) {
+  EXPECT_EQ(found("fixed-wait", script("vllm serve a &\nsleep 5\ndate\nsleep 10\npython a.py\n")),
+            Texts{"note job.sh:4:1 the script assumes that vllm is ready after a fixed time"});
+  EXPECT_EQ(found("fixed-wait", script("vllm serve a &\nsleep 5\ncurl -sf localhost:8000/health\nsleep 10\n"
+                                       "python a.py\n")),
+            Texts{});
+}
+
+TEST(FixedWait, ATaskDoesNotWaitForAnother) {
+  const auto said = [](const std::string& head, const std::string& worker) {
+    return found("fixed-wait",
+                 script("#SBATCH --nodes=2\nsrun bash -c '\nif [ $SLURM_PROCID = 0 ]; then\n"
+                        "  ray start --head --block &\n  sleep 5\n" +
+                        head + "  python a.py\nelse\n" + worker + "  ray start --address x --block\nfi'\n"));
+  };
+  const std::string waits = "  ./wait_for_all_nodes.sh 2\n";
+  EXPECT_EQ(said("", ""), Texts{"note job.sh:2:1 the script assumes that ray is ready after a fixed time"});
+  EXPECT_EQ(said(waits, ""), Texts{});
+  EXPECT_EQ(said(waits, "  sleep 10\n"),
+            Texts{"note job.sh:2:1 the script assumes that the head of Ray is ready after a fixed time"});
+  EXPECT_EQ(said(waits, "  sleep 10\n  nc -z head 6379\n"), Texts{});
+}
+
 TEST(HeldNodes, WhatStillRunsIsNamed) {
   EXPECT_EQ(whole("held-nodes", script("#SBATCH --nodes=2\nsrun -N1 -n1 ray start --head --block &\n"
                                        "python ready.py\nsleep infinity\n")),
