@@ -30,7 +30,7 @@ def report(nodes=3, gpus=4):
     measurements = [{"group": f"node {number}", "kind": "node", "op": "all_reduce", "backend": "nccl", "ranks": gpus, "bytes": size,
                      "seconds": 1e-4, "busbw": rate, **({"floor": 164e9} if size == 1 << 27 else {}), "limit": 478e9}
                     for number in range(nodes) for size, rate in ((8, 4e5), (1 << 20, 4e10), (1 << 27, 3.3e11))]
-    return {"format": "nlaunch preflight", "version": 1, "level": "deep", "verdict": "fail", "elapsed": 12.5, "cancelled": False, "plan": HOSTILE, "site": "ours", "time": 1795284000,
+    return {"format": "nlaunch preflight", "version": 1, "level": "deep", "verdict": "fail", "elapsed": 12.5, "cancelled": False, "plan": HOSTILE, "site": "ours", "time": 1795284000, "job": "17",
             "fail_count": 1, "rows": rows, "measurements": measurements, "figures": figures,
             "nodes": [{"host": host, "arch": "x86_64", "gpu": "NVIDIA H200", "gpus": gpus, "driver": "580.1", "nccl": "2.28.9"} for host in hosts]}
 
