@@ -72,6 +72,11 @@ inline LintInput scene(std::vector<Setting> settings) {
   return input;
 }
 
+/// The text of a script for a job on one node.
+inline std::string on_node(const std::string& text) {
+  return "#!/bin/bash\n#SBATCH -N 1 -c 8\n" + text;
+}
+
 /// A script, which bash runs where it has no effect.
 inline LintInput script(const std::string& text, const ScriptJob& job = {}) {
   return recorded_script(a_file("job.sh", text), job);

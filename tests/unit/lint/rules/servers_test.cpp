@@ -7,68 +7,8 @@ namespace {
 
 using namespace support;
 
-std::string on_node(const std::string& text) {
-  return "#!/bin/bash\n#SBATCH -N 1 -c 8\n" + text;
-}
-
 Texts of(const char* rule, const std::string& text) {
   return found(rule, script(on_node(text)));
-}
-
-TEST(EndlessWait, ForAFileThatMayNeverCome) {
-  const std::string there = "echo ready > head.txt\n";  // so that the loop ends here
-  for (const std::string loop :
-       {"while [ ! -f head.txt ]; do sleep 1; done\n", "until [[ -s head.txt ]]; do\n  sleep 1\ndone\n",
-        "while ! grep -q ready head.txt; do\n  sleep 5\ndone\n"})
-    EXPECT_EQ(of("endless-wait", there + loop + "python a.py\n"),
-              Texts{"note job.sh:4:1 this waits forever if what writes the file has died"})
-        << loop;
-  for (const std::string loop : {"while [ ! -f head.txt ] && [ $SECONDS -lt 60 ]; do sleep 1; done\n",
-                                 "while [ -f lock ]; do\n  work\ndone\n",
-                                 "until [ -f head.txt ]; do\n  kill -0 $PID || exit 1\n  sleep 1\ndone\n"})
-    EXPECT_EQ(of("endless-wait", there + loop + "python a.py\n"), Texts{}) << loop;
-}
-
-TEST(EndlessWait, AlsoInTheTextOfAStep) {
-  EXPECT_EQ(of("endless-wait",
-               "srun bash -c '\n  until ray start --address=h:1 --block; do\n    sleep 5\n  done'\n")
-                .size(),
-            1U);
-}
-
-TEST(WaitRunsOut, AndTheScriptGoesOn) {
-  const std::string server = "vllm serve a &\n";
-  EXPECT_EQ(
-      whole("wait-runs-out",
-            script(on_node(server +
-                           "for i in $(seq 60); do\n  curl -s localhost:8000 && break\n  sleep 5\ndone\n"
-                           "python a.py\n"))),
-      (Texts{"the script goes on if nothing has answered when this loop runs out",
-             "it counts its turns, but nothing below tells whether the last one succeeded: what follows runs "
-             "without the server, and fails later or hangs",
-             "after done: [ $ready = 1 ] || exit 1, with ready=1 before the break",
-             "bash(1), Compound Commands"}));
-  for (const std::string loop :
-       {"for i in {1..60}; do\n  if curl -s localhost:8000; then\n    break\n  fi\n  sleep 5\ndone\n",
-        "for ((i = 0; i < 60; i++)); do\n  nc -z localhost 8000 && break\n  sleep 5\ndone\n",
-        "n=0\nwhile [ $n -lt 60 ]; do\n  curl -s localhost:8000 && break\n  sleep 1\n  n=$((n + 1))\ndone\n"})
-    EXPECT_EQ(of("wait-runs-out", server + loop + "python a.py\n").size(), 1U) << loop;
-}
-
-TEST(WaitRunsOut, NotIfItIsChecked) {
-  const std::string loop = "for i in $(seq 60); do\n  curl -s localhost:8000 && break\n  sleep 5\ndone";
-  for (const std::string& text :
-       {loop + "\nif [ $i -eq 60 ]; then\n  exit 1\nfi\npython a.py\n",
-        loop + "\ncurl -sf localhost:8000 || exit\npython a.py\n",
-        loop + "\nkill -0 $! || exit 1\npython a.py\n", loop + "\n",
-        std::string("for i in $(seq 60); do\n  curl -s localhost:8000 && { ok=1; break; }\n  sleep 5\ndone\n"
-                    "[ $ok = 1 ] || echo no server\npython a.py\n"),
-        std::string("for i in $(seq 60); do\n  curl -s localhost:8000 && break\n  [ $i = 60 ] && exit 1\n  "
-                    "sleep 5\ndone\n"
-                    "python a.py\n"),
-        std::string("for i in $(seq 3); do\n  curl -O http://x/$i && break\ndone\npython a.py\n"),
-        std::string("for f in a b; do\n  curl -s localhost/$f && break\n  sleep 1\ndone\npython a.py\n")})
-    EXPECT_EQ(of("wait-runs-out", "vllm serve a &\n" + text), Texts{}) << text;
 }
 
 TEST(OpenServer, OnAllInterfacesWithoutAKey) {
@@ -138,13 +78,6 @@ TEST(KillsOthers, CommonNamesAndOtherUsers) {
     EXPECT_EQ(of("kills-others", fine), Texts{}) << fine;
 }
 
-TEST(WaitRunsOut, WhatFailsWithoutEffectIsNoCheck) {
-  const std::string loop = "for i in {1..30}; do\n  if ray status; then\n    break\n  fi\n  sleep 2\ndone\n";
-  for (const std::string end : {"ray status || true\n", "ray status || :\n"})
-    EXPECT_EQ(of("wait-runs-out", loop + end + "python a.py\n").size(), 1U) << end;
-  EXPECT_EQ(of("wait-runs-out", loop + "ray status || exit 1\npython a.py\n"), Texts{});
-}
-
 TEST(WaitForServer, ThatNeverEnds) {
   EXPECT_EQ(whole("wait-for-server", script("#SBATCH -N 1\nvllm serve m &\npython a.py &\nwait\n")),
             (Texts{"`wait` also waits for vllm, which never ends",
@@ -190,67 +123,6 @@ TEST(Ssh, ACommandOnAnotherHostIsExamined) {
                   script("python a.py\nssh gpu7 'torchrun --nnodes 2 --master_addr localhost a.py'\n")),
             Texts{"error job.sh:2:1 the rendezvous address is localhost, which is a different host on each "
                   "node"});
-}
-
-TEST(FixedWait, TheHeadOfRayAndItsNodes) {
-  const std::string head = "#SBATCH --nodes=3\nsrun -N1 -n1 ray start --head --block &\nsleep 20\n";
-  const std::string nodes =
-      "for i in 1 2; do\n  srun -N1 -n1 -w rec-node-$i ray start --address=x --block &\n  sleep 5\ndone\n";
-  EXPECT_EQ(whole("fixed-wait", script(head + nodes + "python a.py\n")),
-            (Texts{"the script assumes that the head of Ray is ready after a fixed time",
-                   "if it starts more slowly, the other nodes do not find it",
-                   "until ray status --address HOST:PORT; do sleep 2; done",
-                   "vLLM, /health; docs.ray.io, ray status"}));
-  const std::string at_once = "#SBATCH --nodes=3\nsrun -N1 -n1 ray start --head --block &\n";
-  EXPECT_EQ(found("fixed-wait", script(at_once + nodes + "python a.py\n")),
-            Texts{"note job.sh:5:3 the script assumes that ray is ready after a fixed time"});
-  // The pause only spaces the starts where a later line counts the nodes.
-  const std::string counts = "python - <<'PY'\nimport ray\nwhile len(ray.nodes()) < 3: pass\nPY\n";
-  EXPECT_EQ(found("fixed-wait", script(at_once + nodes + counts + "python a.py\n")), Texts{});
-}
-
-TEST(FixedWait, BehindTheDelaySomethingWaits) {
-  const std::string server = "vllm serve a &\nsleep 60\n";
-  for (const auto* waits :
-       {"curl -sf localhost:8000/health\n", "./wait_for_server.sh 8000\n",
-        "python -u tools/wait_for_server.py\n", "python -m tools.check_ready\n",
-        "until python ping.py; do sleep 5; done\n", "while ! python ping.py; do\n  sleep 5\ndone\n",
-        "for i in 1 2 3; do\n  if python ping.py; then break; fi\n  sleep 5\ndone\n",
-        "touch ready\nuntil [ -f ready ]; do sleep 1; done\n"})
-    EXPECT_EQ(found("fixed-wait", script(server + waits + "python a.py\n")), Texts{}) << waits;
-  for (const auto* other : {"wait_times=3\n", "# until curl\n", "for i in 1 2; do\n  date\ndone\n"})
-    EXPECT_EQ(found("fixed-wait", script(server + other + "python a.py\n")),
-              Texts{"note job.sh:2:1 the script assumes that vllm is ready after a fixed time"})
-        << other;
-  EXPECT_EQ(found("fixed-wait", script(server + "python healthbench.py\n")).size(), 1U);
-}
-
-TEST(FixedWait, WhatWaitsAfterTheWorkIsTooLate) {
-  EXPECT_EQ(found("fixed-wait", script("ray start --head\nsleep 60\npython a.py\nray status\n")),
-            Texts{"note job.sh:2:1 the script assumes that ray is ready after a fixed time"});
-}
-
-TEST(FixedWait, TheLastDelayIsNamed) {
-  EXPECT_EQ(found("fixed-wait", script("vllm serve a &\nsleep 5\ndate\nsleep 10\npython a.py\n")),
-            Texts{"note job.sh:4:1 the script assumes that vllm is ready after a fixed time"});
-  EXPECT_EQ(found("fixed-wait", script("vllm serve a &\nsleep 5\ncurl -sf localhost:8000/health\nsleep 10\n"
-                                       "python a.py\n")),
-            Texts{});
-}
-
-TEST(FixedWait, ATaskDoesNotWaitForAnother) {
-  const auto said = [](const std::string& head, const std::string& worker) {
-    return found("fixed-wait",
-                 script("#SBATCH --nodes=2\nsrun bash -c '\nif [ $SLURM_PROCID = 0 ]; then\n"
-                        "  ray start --head --block &\n  sleep 5\n" +
-                        head + "  python a.py\nelse\n" + worker + "  ray start --address x --block\nfi'\n"));
-  };
-  const std::string waits = "  ./wait_for_all_nodes.sh 2\n";
-  EXPECT_EQ(said("", ""), Texts{"note job.sh:2:1 the script assumes that ray is ready after a fixed time"});
-  EXPECT_EQ(said(waits, ""), Texts{});
-  EXPECT_EQ(said(waits, "  sleep 10\n"),
-            Texts{"note job.sh:2:1 the script assumes that the head of Ray is ready after a fixed time"});
-  EXPECT_EQ(said(waits, "  sleep 10\n  nc -z head 6379\n"), Texts{});
 }
 
 TEST(HeldNodes, WhatStillRunsIsNamed) {

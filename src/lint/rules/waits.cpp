@@ -1,0 +1,350 @@
+#include <fmt/format.h>
+#include <re2/re2.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/registry.h"
+#include "base/text.h"
+#include "lint/programs.h"
+#include "lint/rule.h"
+#include "lint/script_text.h"
+#include "shell/words.h"
+
+/// Waits of a script: for a fixed time, forever, or until they run out.
+namespace nlaunch::lint {
+namespace {
+
+using shell::program_name;
+
+bool is_head(const Program& program) {
+  return shell::has(program.words, "--head") || shell::has(program.words, "--head=true");
+}
+
+/// A loop of a script's text, from its first line to its `done`.
+struct Loop {
+  std::uint32_t begin = 0;
+  std::uint32_t end = 0;
+  std::string head;  ///< its first line
+  std::string text;  ///< all of it, without comments
+};
+
+/// The loops that start at these lines; longer ones do more than wait.
+std::vector<Loop> short_loops(const SourceLines& lines) {
+  static const RE2 kBegins(R"re(^\s*(for|until|while)\s)re");
+  static const RE2 kEnds(R"re((^|;)\s*done\b)re");
+  constexpr std::uint32_t kLongest = 30;
+  std::vector<Loop> loops;
+  for (std::uint32_t begin = 1; begin <= lines.count(); ++begin) {  // also in the text of bash -c
+    if (!RE2::PartialMatch(lines.line(begin), kBegins)) continue;
+    Loop loop{.begin = begin, .end = begin, .head = std::string(lines.line(begin)), .text = {}};
+    const auto indentation = lines.line(begin).find_first_not_of(" \t");
+    for (; loop.end <= lines.count() && loop.end < begin + kLongest; ++loop.end) {
+      const auto line = lines.line(loop.end);
+      if (!text::trim(line).starts_with('#')) loop.text += std::string(line) + "\n";
+      const bool outer = loop.end == begin || line.find_first_not_of(" \t") == indentation;
+      if (outer && RE2::PartialMatch(line, kEnds)) {
+        loops.push_back(std::move(loop));
+        break;
+      }
+    }
+  }
+  return loops;
+}
+
+/// A loop that goes on until something is ready, or until a program succeeds.
+bool polls(const Loop& loop) {
+  static const RE2 kUntil(R"re(^\s*(until\s|while\s+!|while\s+(\[\[?|test)\s.*(\$\(|\s-[efs]\s)))re");
+  static const RE2 kBreak(R"re(\bbreak\b)re");
+  return loop.text.find("sleep") != std::string::npos &&
+         (RE2::PartialMatch(loop.head, kUntil) || RE2::PartialMatch(loop.text, kBreak));
+}
+
+/// Delays between the start of a server and what uses it.
+class FixedWaits {
+ public:
+  explicit FixedWaits(const Script& script) : script_(script), lines_(script.file) {
+    for (auto& loop : short_loops(lines_))
+      if (polls(loop)) polls_.push_back(std::move(loop));
+    for (const auto& program : script.programs) asks_.push_back(asks(program));
+  }
+
+  /// The first one behind which nothing asks whether the server is ready.
+  void check(Report& report) const {
+    for (std::size_t i = 0; i < script_.programs.size(); ++i) {
+      const auto& program = script_.programs[i];
+      if (!program.works || asks_[i]) continue;
+      const bool joins = starts_ray(program) && !is_head(program);
+      if (starts_server(program) && !joins) continue;
+      const auto wait = wait_before(i);
+      if (!wait || (joins && !is_head(wait->server)) || asks_between(wait->sleep, program)) continue;
+      if (joins)
+        return report.note(wait->sleep.span,
+                           {"the script assumes that the head of Ray is ready after a fixed time",
+                            "if it starts more slowly, the other nodes do not find it",
+                            "until ray status --address HOST:PORT; do sleep 2; done", ""});
+      const auto what = program_name(wait->server.words[0]);
+      return report.note(
+          wait->sleep.span,
+          {fmt::format("the script assumes that {} is ready after a fixed time", what),
+           "if a model loads more slowly or a node joins later, what follows fails or gets fewer GPUs",
+           what == "ray" ? "wait until `ray status` lists all nodes"
+                         : "until curl -sf http://HOST:PORT/health; do sleep 5; done",
+           ""});
+    }
+  }
+
+ private:
+  struct Wait {
+    const Program& server;
+    const Program& sleep;
+  };
+
+  static bool starts_ray(const Program& program) {
+    return program_name(program.words[0]) == "ray" && program.words.size() > 1 && program.words[1] == "start";
+  }
+  static bool starts_server(const Program& program) {
+    return program.works && (starts_ray(program) || (program.background && is_server(program)));
+  }
+
+  /// The last delay between a program and the server that was started last before it; nullopt if there is
+  /// none, or if something asks there.
+  [[nodiscard]] std::optional<Wait> wait_before(std::size_t index) const {
+    const auto& program = script_.programs[index];
+    const Program* sleep = nullptr;
+    for (auto at = index; at-- > 0;) {
+      const auto& one = script_.programs[at];
+      if (starts_server(one)) return sleep == nullptr ? std::nullopt : std::optional<Wait>({one, *sleep});
+      // The other tasks of a step run at the same time.
+      if (one.step && one.step == program.step && one.rank != program.rank) continue;
+      if (asks_[at]) return std::nullopt;
+      if (program_name(one.words[0]) != "sleep" || one.background) continue;
+      // One that is repeated is in a loop that asks in another way.
+      if (sleep != nullptr && sleep == &one + 1 && sleep->words == one.words) return std::nullopt;
+      if (sleep == nullptr) sleep = &one;
+    }
+    return std::nullopt;
+  }
+
+  /// True for a program that asks whether something is ready, or that is started until it succeeds.
+  [[nodiscard]] bool asks(const Program& program) const {
+    const auto name = program_name(program.words[0]);
+    const bool queries = name == "curl" || name == "nc" || name == "wget" || name == "ray" ||
+                         program.words[0].starts_with("/dev/tcp/");
+    if (queries && !program.works) return true;
+    if (!program.background && (is_called_wait(name) || is_called_wait(name_of_file(program)))) return true;
+    if (std::ranges::any_of(program.words, counts_nodes)) return true;
+    if (program.span.file != script_.file) return false;
+    const auto line = program.span.line;
+    if (std::ranges::any_of(polls_, [&](const Loop& loop) { return loop.begin <= line && line <= loop.end; }))
+      return true;
+    if (name == "sleep") return false;
+    return is_condition(program, lines_.command(line)) || counts_nodes(text_behind(line));
+  }
+
+  /// "wait_for_nodes.py", "check_ready", but not `wait`.
+  static bool is_called_wait(const std::string& name) {
+    static const RE2 kWaits(
+        R"re((?i)(?:^|[-_.])(?:wait(?:[-_.]\w|for|until)|(?:health|ready|alive)(?:[-_.]|check|y|$)))re");
+    return RE2::PartialMatch(name, kWaits);
+  }
+
+  /// What python or a shell runs: "wait_for_nodes.py" for `python -u tools/wait_for_nodes.py 2`.
+  static std::string name_of_file(const Program& program) {
+    const auto& words = program.words;
+    if (!shell::is_shell(words[0]) && !program_name(words[0]).starts_with("python")) return {};
+    const auto file = std::find_if(words.begin() + 1, words.end(),
+                                   [](const std::string& word) { return !word.starts_with('-'); });
+    const bool is_text = file != words.end() && (file - 1)->ends_with('c');  // -c TEXT
+    return file == words.end() || is_text ? std::string() : program_name(*file);
+  }
+
+  /// It asks Ray for its nodes, in a command or in a text for Python.
+  static bool counts_nodes(const std::string& text) {
+    static const RE2 kCounts(
+        R"re(ray\.nodes\(|cluster_resources\(|\bray\s+(status|health-check|list\s+nodes))re");
+    return RE2::PartialMatch(text, kCounts);
+  }
+
+  /// `until python ping.py; do`, also in the text of bash -c.
+  static bool is_condition(const Program& program, const std::string& text) {
+    auto called = RE2::QuoteMeta(program_name(program.words[0]));
+    if (starts_ray(program)) called += "\\s+start";
+    const RE2 loop(R"re(\b(?:until|while\s+!)\s+[^;\n]*)re" + called + R"re(\b)re");
+    return RE2::PartialMatch(text, loop);
+  }
+
+  /// The here-document of the command on a line.
+  [[nodiscard]] std::string text_behind(std::uint32_t line) const {
+    const auto next = std::ranges::upper_bound(begins_, line);
+    const auto end = next == begins_.end() ? lines_.count() + 1 : *next;
+    std::string text;
+    for (auto at = lines_.end_of_command(line) + 1; at < end; ++at)
+      if (!text::trim(lines_.line(at)).starts_with('#')) text.append(lines_.line(at)).push_back('\n');
+    return text;
+  }
+
+  /// True if lines between a delay and a program wait for something, whether or not the recording shows it.
+  [[nodiscard]] bool asks_between(const Program& sleep, const Program& program) const {
+    if (sleep.span.file != script_.file || program.span.file != script_.file) return false;
+    auto first = sleep.span.line;
+    auto end = program.span.line;
+    if (first == end) {  // in the text of a step
+      end = lines_.end_of_command(first) + 1;
+      first = lines_.find_text(text::join(sleep.words, " "), first, end - 1).line;
+    }
+    if (std::ranges::any_of(polls_, [&](const Loop& loop) { return first < loop.begin && loop.begin < end; }))
+      return true;
+    for (auto at = first + 1; at < end; ++at) {
+      const auto text = text::trim(lines_.line(at));
+      const auto name = program_name(std::string(text.substr(0, text.find_first_of(" \t;"))));
+      const bool assigns = name.find('=') != std::string::npos;
+      if (text.starts_with('#')) continue;
+      if ((!assigns && is_called_wait(name)) || counts_nodes(std::string(text))) return true;
+    }
+    return false;
+  }
+
+  const Script& script_;
+  SourceLines lines_;
+  std::vector<std::uint32_t> begins_ = lines_of_commands(lines_);
+  std::vector<Loop> polls_;
+  std::vector<bool> asks_;  ///< by program
+};
+
+void check_fixed_wait(const LintInput& input, Report& report) {
+  if (input.script) FixedWaits(*input.script).check(report);
+}
+
+const Registered<Rule> fixed_wait_rule{{
+    .order = 450,
+    .name = "fixed-wait",
+    .title = "a fixed delay instead of a readiness check",
+    .explain = "How long an engine takes to load depends on the model, the file system and the caches. It "
+               "reports "
+               "when it is ready. Not reported if a loop or a program waits behind the delay.",
+    .source = "vLLM, /health; docs.ray.io, ray status",
+    .check = check_fixed_wait,
+}};
+
+/// Asks whether something answers.
+const RE2& asks() {
+  static const RE2 kAsks(
+      R"re(\b(curl|wget|nc|ncat)\s|/dev/tcp/|\bray\s+(status|health-check|start\s+--address))re");
+  return kAsks;
+}
+
+void check_endless_wait(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  const SourceLines lines(input.script->file);
+  static const RE2 kBegins(R"re(^\s*(until\s|while\s+(!|true|:|\[)))re");
+  static const RE2 kForEver(R"re(^\s*while\s+(true|:))re");
+  static const RE2 kForFile(
+      R"re(^\s*(until\s+(\[\[?|test)\s+-[efs]\s|while\s+(!\s+(\[\[?|test)\s+-[efs]|(\[\[?|test)\s+!\s+-[efs])\s|)re"
+      R"re((until|while\s+!)\s+grep\s+-\S*q))re");
+  static const RE2 kEnds(
+      R"re(kill\s+-0|\btimeout\s|\bSECONDS\b|-g[te]\s|-l[te]\s|\(\(|\bexit\b|\breturn\b|--retry|jobs\s|\bps\s)re");
+  for (const auto& loop : short_loops(lines)) {
+    if (!RE2::PartialMatch(loop.head, kBegins) || RE2::PartialMatch(loop.text, kEnds)) continue;
+    const bool for_ever = RE2::PartialMatch(loop.head, kForEver);
+    const bool for_file = RE2::PartialMatch(loop.head, kForFile);
+    const bool asking = RE2::PartialMatch(for_ever ? loop.text : loop.head, asks());
+    // An endless loop with an exit is also a wait; one that checks files is something else.
+    const bool is_wait = !for_ever || (loop.text.find("break") != std::string::npos &&
+                                       loop.text.find("-f ") == std::string::npos);
+    const bool sleeps = loop.text.find("sleep") != std::string::npos;
+    if (!(asking && is_wait) && !(for_file && sleeps)) continue;
+    report.note(lines.whole(loop.begin), {asking ? "this waits forever if the server has died"
+                                                 : "this waits forever if what writes the file has died",
+                                          "the job holds its nodes until the time limit, without any message",
+                                          "add a limit, and kill -0 $PID in the loop", ""});
+  }
+}
+
+const Registered<Rule> endless_wait_rule{{
+    .order = 451,
+    .name = "endless-wait",
+    .title = "a wait for a server that may have died",
+    .explain =
+        "A server that dies at startup never answers, and a program that dies never writes the file that "
+        "another one waits for. A polling loop needs a check that the other side is alive, or a limit.",
+    .source = "bash(1), until",
+    .check = check_endless_wait,
+}};
+
+/// The names that a loop sets or counts with, and that may tell afterwards how it ended.
+std::set<std::string> names_of(const Loop& loop) {
+  static const RE2 kNames(
+      R"re(\bfor\s+\(*\s*([A-Za-z_]\w*)|\b([A-Za-z_]\w*)(?:\+=|=|\+\+)|\(\(\s*([A-Za-z_]\w*)|-l[te]\s+"?\$\{?(\w+)|\$\{?(\w+)\}?"?\s+-l[te])re");
+  std::set<std::string> names;
+  std::array<std::string, 5> found;
+  for (re2::StringPiece rest(loop.text);
+       RE2::FindAndConsume(&rest, kNames, &found[0], &found[1], &found[2], &found[3], &found[4]);)
+    for (const auto& name : found)
+      if (!name.empty()) names.insert(name);
+  return names;
+}
+
+/// True if a few lines below a loop tell whether it succeeded.
+bool is_checked_behind(const SourceLines& lines, const Loop& loop) {
+  const auto last = lines.line(loop.end);
+  if (last.find("||") != std::string_view::npos || last.find("&&") != std::string_view::npos) return true;
+  const auto names = names_of(loop);
+  static const RE2 kChecks(R"re(\bexit\b|\breturn\b|kill\s+-0|\$\?|\bif\s+!)re");
+  constexpr std::uint32_t kNear = 15;
+  for (auto at = loop.end + 1; at <= lines.count() && at <= loop.end + kNear; ++at) {
+    const auto line = lines.line(at);
+    static const RE2 kWhatever(R"re(\|\|\s*(true|:)\s*$)re");
+    if (text::trim(line).starts_with('#') || RE2::PartialMatch(line, kWhatever)) continue;
+    if (RE2::PartialMatch(line, kChecks) || RE2::PartialMatch(line, asks())) return true;
+    if (std::ranges::any_of(names,
+                            [&](const auto& name) { return static_cast<bool>(lines.find(name, at, at)); }))
+      return true;
+  }
+  return false;
+}
+
+void check_wait_runs_out(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  const auto& script = *input.script;
+  const SourceLines lines(script.file);
+  static const RE2 kLimited(
+      R"re(^\s*(for\s+\w+\s+in\s+(\\?\$\(\s*seq\s|`\s*seq\s|\{\d+\.\.\S+\})|for\s+\(\(|while\s+(\[\[?\s+\S+\s+-l[te]\s|\(\()))re");
+  static const RE2 kEnds(R"re(\bexit\b|\breturn\b|kill\s+-0|\bexec\b)re");
+  for (const auto& loop : short_loops(lines)) {
+    const bool waits = RE2::PartialMatch(loop.head, kLimited) && RE2::PartialMatch(loop.text, asks()) &&
+                       loop.text.find("break") != std::string::npos &&
+                       loop.text.find("sleep") != std::string::npos;
+    const bool used = std::ranges::any_of(script.commands, [&](const ScriptCommand& command) {
+      return command.works && command.span.file == script.file && command.span.line > loop.end;
+    });
+    if (!waits || !used || RE2::PartialMatch(loop.text, kEnds) || is_checked_behind(lines, loop)) continue;
+    report.warning(
+        lines.whole(loop.begin),
+        {"the script goes on if nothing has answered when this loop runs out",
+         "it counts its turns, but nothing below tells whether the last one succeeded: what follows runs "
+         "without the server, and fails later or hangs",
+         "after done: [ $ready = 1 ] || exit 1, with ready=1 before the break", ""});
+  }
+}
+
+const Registered<Rule> wait_runs_out_rule{{
+    .order = 453,
+    .name = "wait-runs-out",
+    .title = "a wait for a server that goes on without it",
+    .explain =
+        "A loop with a fixed number of turns ends either because the server answered (break) or because it "
+        "ran "
+        "out. Its exit code does not tell which. Not reported if the loop exits on failure, or if the lines "
+        "below it check.",
+    .source = "bash(1), Compound Commands",
+    .check = check_wait_runs_out,
+}};
+
+}  // namespace
+}  // namespace nlaunch::lint
