@@ -53,7 +53,7 @@ _nlaunch_offer() {
       if [ -n "$experiment" ]; then _nlaunch_names roles "$experiment"; fi
       if [ -z "$experiment" ]; then _nlaunch_names run-roles ${run:+"$run" "$runs"}; fi ;;
     counts) _nlaunch_before_equals run-roles ${run:+"$run" "$runs"} ;;
-    processes | targets) _nlaunch_names "$kind" ${run:+"$run" "$runs"} ;;
+    processes | targets | nodes) _nlaunch_names "$kind" ${run:+"$run" "$runs"} ;;
     files) _nlaunch_files ;;
   esac
 }
@@ -132,7 +132,7 @@ std::string_view kind_of(std::string_view value) {
       {"RUN", "runs"},          {"OTHER", "runs"},
       {"ROLE", "roles"},        {"ROLE=N", "counts"},
       {"WHAT", "targets"},      {"PROCESS", "processes"},
-      {"NODE", "none"},         {"NAME", "none"},
+      {"NODE", "nodes"},        {"NAME", "none"},
       {"NAME=VALUE", "none"},   {"[ROLE:]NAME=VALUE", "none"},
       {"NAME=A,B,...", "none"}, {"N", "none"},
       {"[POOL=]N", "none"},     {"TIME", "none"},
@@ -331,7 +331,8 @@ Names setting_paths(const std::string& experiment) {
   return paths;
 }
 
-/// Of a run that has begun: its processes ("engine.3.1"), their roles, or its targets: both, and replicas.
+/// Of a run that has begun: its nodes, its processes ("engine.3.1"), their roles, or its targets: processes,
+/// roles and replicas.
 Names names_in_run(const std::string& what, const std::string& run, const std::string& runs_dir) {
   std::set<std::string> names;
   if (run.empty()) return {};
@@ -339,6 +340,10 @@ Names names_in_run(const std::string& what, const std::string& run, const std::s
   if (!view) return {};
   for (const auto& process : view->processes) {
     const auto& name = process.name;
+    if (what == "nodes") {
+      if (!process.host.empty()) names.insert(process.host);
+      continue;
+    }
     if (what != "run-roles") names.insert(name);
     if (what == "processes") continue;
     auto dot = name.find('.');
@@ -388,7 +393,7 @@ void add_completion(Command program, Context& context) {
   command.option("SHELL", args->what, "bash or zsh; the scripts give other words, to get names")
       .required()
       .one_of({"bash", "zsh", "sites", "overlays", "runs", "roles", "settings", "run-roles", "targets",
-               "processes"});
+               "processes", "nodes"});
   command.option("OF", args->of, "Directory of the runs, site, experiment or run, which has the names")
       .hidden();
   command.option("IN", args->in, "Of a run: its directory of runs; of a site: the experiment").hidden();

@@ -111,6 +111,7 @@ class Bash(CliTest):
         self.assertEqual(self.complete("logs", "grpo", "--runs-dir", runs, "--role", "learner."), ["learner.0", "learner.1"])
         self.assertEqual(self.complete("exec", "--runs-dir", "=", runs, "grpo", "l"), ["learner.0", "learner.1"])
         self.assertEqual(self.complete("scale", "--runs-dir", runs, "grpo", ""), ["engine=", "learner="])
+        self.assertEqual(self.complete("drain", "--runs-dir", runs, "grpo", ""), ["elsewhere"])
         self.assertEqual(self.complete("logs", "--runs-dir", runs, "none", ""), [])
         self.assertEqual(self.complete("logs", "--role", ""), [])
 
