@@ -79,6 +79,7 @@ std::optional<RecentPreflight> recent_preflight(const launch::RunPaths& paths, P
                                                 const std::string& job, std::int64_t now) {
   const auto oldest = now - std::chrono::seconds(kRecent).count();
   const auto plan = record::read_json(paths.folder / "plan.json");
+  const auto nodes = static_cast<std::size_t>(record::number_at(record::at(plan, "node"), "count", 1));
   std::map<std::string, std::string> here;
   for (const auto& run : launch::runs_of(paths.folder.parent_path())) {
     if (run.filename() == paths.folder.filename()) continue;
@@ -89,7 +90,8 @@ std::optional<RecentPreflight> recent_preflight(const launch::RunPaths& paths, P
     if (report->time < oldest || report->time > now) return std::nullopt;  // all others are older
     if (!passed(*report, level, job) || record::read_json(run / "plan.json") != plan) continue;
     if (here.empty()) here = bindings(paths.attempt, paths.id);
-    if (here.empty() || bindings(attempt, run.filename().string()) != here) continue;
+    if (here.size() != nodes) return std::nullopt;  // they share no directory
+    if (bindings(attempt, run.filename().string()) != here) continue;
     return RecentPreflight{run.filename().string(), *report, std::chrono::seconds(now - report->time)};
   }
   return std::nullopt;

@@ -33,10 +33,11 @@ class RecentPreflightTest : public ::testing::Test {
     std::string gpu = "GPU-1";
     std::string nccl = "2.28.9";
     std::string host = "n1";
+    unsigned nodes = 1;  ///< of the plan
     std::map<std::string, std::string> environment{{"NCCL_ALGO", "Ring"}};
   };
   void bind(const std::string& run, const Bound& bound) {
-    write(run, "plan.json", {{"name", bound.plan}});
+    write(run, "plan.json", {{"name", bound.plan}, {"node", {{"count", bound.nodes}}}});
     json environment(bound.environment);
     environment["NLAUNCH_RUN_DIR"] = (folder_ / run).string();
     environment["OLDPWD"] = "/" + run;
@@ -109,6 +110,16 @@ TEST_F(RecentPreflightTest, DoesNotCountForAnotherPlanNodeGpuLibraryOrEnvironmen
   EXPECT_EQ(found(), kOther);
   bind(kOther, {.host = "n2"});
   EXPECT_EQ(found(), "") << "two nodes";
+}
+
+TEST_F(RecentPreflightTest, NeedsTheFilesOfAllNodes) {
+  own_.nodes = 2;
+  for (const auto* run : {kOwn, kOther}) bind(run, own_);
+  check(kOther, {});
+  EXPECT_EQ(found(), "");
+  own_.host = "n2";
+  for (const auto* run : {kOwn, kOther}) bind(run, own_);
+  EXPECT_EQ(found(), kOther);
 }
 
 TEST_F(RecentPreflightTest, DoesNotCountInAnotherJobOrWithAnotherVerdictOrTooLate) {
