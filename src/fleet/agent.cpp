@@ -290,6 +290,7 @@ void Agent::on(const message::Settle& /*settle*/) {
 }
 
 void Agent::on(const message::Bye& bye) {
+  channel_->set({});  // what follows in the same line is not for an agent that leaves
   again_ = !bye.exit_code;
   leave(bye.exit_code.value_or(exit_code::ok));
 }

@@ -63,7 +63,7 @@ Leader::~Leader() {
   admission_.reset();  // agents that connect now are for the next attempt
   for (auto& agent : agents_) {
     if (!agent.channel || !agent.lost.empty() || led_by_another_) continue;
-    agent.channel->send(encode(message::Bye{}));
+    if (!concluded_) agent.channel->send(encode(message::Bye{}));
     agent.channel->flush();
   }
   // An agent that has not connected yet can only be stopped through its starter.

@@ -183,6 +183,7 @@ class Leader : public session::AttemptHost {
   std::optional<sys::WaitStatus> starter_end_;  ///< of the first, or of any before all agents were connected
   bool taken_over_ = false;                     ///< another leader led this attempt before
   bool led_by_another_ = false;   ///< the run could not be taken over: its agents are left as they are
+  bool concluded_ = false;        ///< the agents know that the run is over
   bool step_terminated_ = false;  ///< an agent got SIGTERM before all were connected
   Duration kill_wait_{};
   std::function<bool()> waiting_;

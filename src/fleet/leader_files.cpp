@@ -101,6 +101,7 @@ void Leader::conclude(int exit_code) {
   }
   waiting_ = nullptr;
   send_all(message::Bye{exit_code});
+  concluded_ = true;
 }
 
 }  // namespace nlaunch::fleet
