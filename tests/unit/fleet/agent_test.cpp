@@ -114,6 +114,8 @@ TEST_F(OneAgent, LeavesAsItIsTold) {
   EXPECT_FALSE(again_);
   EXPECT_EQ(run({message::Bye{}}), exit_code::ok);
   EXPECT_TRUE(again_);
+  EXPECT_EQ(run({message::Bye{69}, message::Bye{}}), 69) << "the first goodbye counts";
+  EXPECT_FALSE(again_);
 }
 
 TEST_F(OneAgent, AnswersWhatItIsAsked) {
