@@ -97,6 +97,8 @@ class Comparer {
     std::vector<std::string> argv{
         launch::find_install().program, "run", "--plan", file, "--run-dir", paths->folder, "--here"};
     argv.insert(argv.end(), args_.arguments.begin(), args_.arguments.end());
+    // A preflight warms up the GPUs: the first turn of an arm must not be the only one with all of it.
+    if (std::ranges::find(args_.arguments, "--fresh") == args_.arguments.end()) argv.emplace_back("--fresh");
     const auto log = paths->folder / "nlaunch.log";
     Result<sys::WaitStatus> status;
     {

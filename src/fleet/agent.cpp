@@ -124,6 +124,8 @@ void Agent::on_message(std::string_view line) {
     return on_leader_lost(
         fmt::format("nlaunch sent an invalid message: {}", message.error().first_message()));
   }
+  // All others may take long, and what has happened should be known meanwhile.
+  if (!std::holds_alternative<supervise::node_command::Perform>(*message)) channel_->flush();
   std::visit(
       [this](const auto& what) {
         if constexpr (requires { on(what); }) {
@@ -136,7 +138,8 @@ void Agent::on_message(std::string_view line) {
 }
 
 void Agent::send(const Message& message) {
-  channel_->send(encode(message));
+  const bool is_one_of_many = std::holds_alternative<supervise::ProcessEvent>(message);
+  is_one_of_many ? channel_->queue(encode(message)) : channel_->send(encode(message));
 }
 
 // --- what is asked for ---

@@ -64,7 +64,6 @@ Leader::~Leader() {
   for (auto& agent : agents_) {
     if (!agent.channel || !agent.lost.empty() || led_by_another_) continue;
     if (!concluded_) agent.channel->send(encode(message::Bye{}));
-    agent.channel->flush();
   }
   // An agent that has not connected yet can only be stopped through its starter.
   for (const auto& [node, joining] : joining_)
@@ -394,7 +393,9 @@ void Leader::check_if_done() {
 
 void Leader::send(std::uint32_t node, const Message& message) {
   const auto& agent = agents_[node];
-  if (agent.channel && agent.lost.empty()) agent.channel->send(encode(message));
+  if (!agent.channel || !agent.lost.empty()) return;
+  const bool is_one_of_many = std::holds_alternative<supervise::node_command::Perform>(message);
+  is_one_of_many ? agent.channel->queue(encode(message)) : agent.channel->send(encode(message));
 }
 
 void Leader::send_all(const Message& message) {

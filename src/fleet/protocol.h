@@ -132,7 +132,8 @@ using Message =
                  message::Prepared, message::Settled, message::ProbeNews, supervise::ProcessEvent,
                  message::Audit, supervise::BackendEnd, message::Lost>;
 
-/// Returns text without control characters: {"type": ..., and the members by name}. Invalid UTF-8 becomes U+FFFD.
+/// Returns text without control characters: {"type": ..., and the members by name}. Invalid UTF-8 becomes
+/// U+FFFD.
 std::string encode(const Message& message);
 /// Fails with [fleet.message] and the reason if this is not a message: other JSON, a missing member, a number
 /// out of range.

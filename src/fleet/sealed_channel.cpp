@@ -41,15 +41,23 @@ void SealedChannel::set(Handlers handlers) {
 }
 
 void SealedChannel::send(std::string_view text) {
+  add(text);
+  flush();
+}
+
+void SealedChannel::queue(std::string_view text) {
   if (pending_.empty()) {
-    loop_.post([this, alive = std::weak_ptr(handlers_)] {
+    loop_.post([this, alive = std::weak_ptr(alive_)] {
       if (!alive.expired()) flush();
     });
-  } else {
-    pending_ += kSeparator;
   }
-  pending_ += text;
+  add(text);
   if (pending_.size() > kMostPending) flush();
+}
+
+void SealedChannel::add(std::string_view text) {
+  if (!pending_.empty()) pending_ += kSeparator;
+  pending_ += text;
 }
 
 void SealedChannel::flush() {

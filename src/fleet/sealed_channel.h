@@ -12,7 +12,7 @@ namespace nlaunch::fleet {
 
 /// A connection on which each line proves that the other end wrote it, and that none was left out, repeated
 /// or reordered. The key is specific to this connection: derived from the token and both ends' challenges.
-/// Lines are not encrypted. A line is "PROOF MESSAGE", where the messages of one turn of the loop share a
+/// Lines are not encrypted. A line is "PROOF MESSAGE", where messages that were queued together share a
 /// line and are separated by U+001E, which JSON does not contain: a proof and a system call for all of them.
 class SealedChannel {
  public:
@@ -35,14 +35,18 @@ class SealedChannel {
   SealedChannel& operator=(const SealedChannel&) = delete;
 
   void set(Handlers handlers);
-  /// Queues a message, which is on its way when the loop has run. `text` must not contain control characters.
+  /// Sends what is queued and this message, as sys::Channel::send does. `text` must not contain control
+  /// characters.
   void send(std::string_view text);
-  /// For a caller that does not return to the loop.
+  /// For one of many messages: it is sent with those that follow in this turn of the loop.
+  void queue(std::string_view text);
+  /// Sends what is queued, before something that blocks the loop.
   void flush();
   [[nodiscard]] const sys::Channel& connection() const { return *channel_; }
 
  private:
   void on_line(std::string_view line);
+  void add(std::string_view text);
 
   sys::Loop& loop_;
   std::unique_ptr<sys::Channel> channel_;
@@ -50,6 +54,7 @@ class SealedChannel {
   launch::LineProof received_;
   std::string pending_;                 ///< messages with their separators
   std::shared_ptr<Handlers> handlers_;  ///< empty ones after the end of this object
+  std::shared_ptr<char> alive_ = std::make_shared<char>();
 };
 
 }  // namespace nlaunch::fleet

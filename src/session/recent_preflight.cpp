@@ -1,7 +1,9 @@
 #include "session/recent_preflight.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
+#include <algorithm>
 #include <boost/algorithm/string/replace.hpp>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -12,6 +14,7 @@
 #include "preflight/report/report_json.h"
 #include "record/compare.h"
 #include "record/run_files.h"
+#include "supervise/requests.h"
 
 namespace nlaunch::session {
 namespace {
@@ -46,32 +49,65 @@ std::map<std::string, std::string> bindings(const fs::path& attempt, const std::
   return out;
 }
 
-/// The report of its last attempt, if that is a preflight's.
-std::optional<preflight::Report> last_report(const fs::path& run, fs::path& attempt) {
-  const auto attempts = record::attempt_folders(run);
-  if (attempts.empty()) return std::nullopt;
-  attempt = attempts.back().second;
-  const auto json = record::read_json(attempt / "preflight.json");
-  if (!json.is_object()) return std::nullopt;
-  try {
-    return preflight::report_from_json(json);
-  } catch (const std::exception&) {  // damaged, or of another version
-    return std::nullopt;
+/// The time of the last change in a directory, seconds since 1970; 0: there is no such directory.
+std::int64_t changed(const fs::path& folder) {
+  struct stat info {};
+  return ::stat(folder.c_str(), &info) == 0 ? info.st_mtim.tv_sec : 0;
+}
+
+/// The run directory of another run, or of `nlaunch preflight`.
+struct Other {
+  fs::path folder;
+  fs::path attempt;  ///< the last one; empty: none
+  std::size_t attempts = 0;
+  std::optional<preflight::Report> report{};
+
+  /// Without the report.
+  explicit Other(const fs::path& run) : folder(run) {
+    const auto all = record::attempt_folders(run);
+    attempts = all.size();
+    if (!all.empty()) attempt = all.back().second;
   }
-}
 
-/// True for a run that may have shown that something is wrong, or is still running.
-bool did_not_finish(const fs::path& run) {
-  std::error_code error;
-  if (!fs::exists(run / "events.jsonl", error)) return false;  // of `nlaunch preflight`
-  return record::text_at(record::read_json(run / "summary.json"), "outcome") != "finished";
-}
+  [[nodiscard]] std::int64_t last_change() const { return std::max(changed(folder), changed(attempt)); }
 
-bool passed(const preflight::Report& report, PreflightLevel level, const std::string& job) {
-  using preflight::Status;
-  return report.level >= level && report.job == job && !report.cancelled &&
-         (report.verdict == Status::pass || report.verdict == Status::warn);
-}
+  void read_report() {
+    const auto json = record::read_json(attempt / "preflight.json");
+    try {
+      if (json.is_object()) report = preflight::report_from_json(json);
+    } catch (const std::exception&) {
+      // It is damaged, or of another version.
+    }
+  }
+
+  /// It may have shown that something is wrong, or is still running.
+  [[nodiscard]] bool went_wrong(const std::string& job) const {
+    using preflight::Status;
+    if (report && report->job == job &&
+        (report->cancelled || report->verdict == Status::fail || report->verdict == Status::unknown))
+      return true;
+    std::error_code error;
+    const bool is_run = fs::exists(folder / "events.jsonl", error);
+    if (!is_run) return attempts > 0 && !report;
+    return attempts > 1 ||
+           record::text_at(record::read_json(folder / "summary.json"), "outcome") != "finished";
+  }
+
+  [[nodiscard]] bool passed(PreflightLevel level, const std::string& job) const {
+    using preflight::Status;
+    return report && report->level >= level && report->job == job && !report->cancelled &&
+           (report->verdict == Status::pass || report->verdict == Status::warn) && !was_updated();
+  }
+
+ private:
+  /// Then its plan and what its nodes bound are not what was checked.
+  [[nodiscard]] bool was_updated() const {
+    std::error_code error;
+    return std::ranges::any_of(fs::directory_iterator(attempt, error), [](const fs::directory_entry& entry) {
+      return entry.path().filename().string().starts_with(supervise::kUpdatePlan);
+    });
+  }
+};
 
 }  // namespace
 
@@ -81,20 +117,25 @@ std::optional<RecentPreflight> recent_preflight(const launch::RunPaths& paths, P
   const auto plan = record::read_json(paths.folder / "plan.json");
   const auto nodes = static_cast<std::size_t>(record::number_at(record::at(plan, "node"), "count", 1));
   std::map<std::string, std::string> here;
+  std::optional<RecentPreflight> found;
+  std::int64_t wrong = 0;  // when something went wrong last
   for (const auto& run : launch::runs_of(paths.folder.parent_path())) {
     if (run.filename() == paths.folder.filename()) continue;
-    if (did_not_finish(run)) return std::nullopt;
-    fs::path attempt;
-    const auto report = last_report(run, attempt);
-    if (!report) continue;
-    if (report->time < oldest || report->time > now) return std::nullopt;  // all others are older
-    if (!passed(*report, level, job) || record::read_json(run / "plan.json") != plan) continue;
+    Other other(run);
+    if (other.last_change() < oldest) continue;
+    other.read_report();
+    if (other.went_wrong(job)) wrong = std::max(wrong, other.last_change());
+    if (!other.passed(level, job)) continue;
+    const auto time = other.report->time;
+    if (time < oldest || time > now || (found && found->report.time >= time)) continue;
+    if (record::read_json(run / "plan.json") != plan) continue;
     if (here.empty()) here = bindings(paths.attempt, paths.id);
     if (here.size() != nodes) return std::nullopt;  // they share no directory
-    if (bindings(attempt, run.filename().string()) != here) continue;
-    return RecentPreflight{run.filename().string(), *report, std::chrono::seconds(now - report->time)};
+    if (bindings(other.attempt, run.filename().string()) != here) continue;
+    found = RecentPreflight{run.filename().string(), *other.report, std::chrono::seconds(now - time)};
   }
-  return std::nullopt;
+  if (found && found->report.time <= wrong) return std::nullopt;
+  return found;
 }
 
 std::string sentence(const RecentPreflight& recent) {

@@ -42,6 +42,7 @@
 namespace nlaunch::session {
 
 using supervise::Json;
+
 Run::Run(plan::Plan& plan, RunOptions options, const Caller& caller, RunTarget& target, Exporter& exporter)
     : plan_(plan),
       options_(std::move(options)),

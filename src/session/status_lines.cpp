@@ -50,7 +50,7 @@ struct StatusLines::State {
 
   /// Until the run is over. A run directory that cannot be read has no status.
   void show() {
-    std::optional<LiveRun> run;  // a short run is not read at all
+    std::optional<LiveRun> run;  // without a footer, a short run is not read at all
     auto next = Clock::now() + (footer ? Clock::duration(0) : kWithoutTerminal);
     for (;;) {
       std::unique_lock lock(mutex);

@@ -149,8 +149,9 @@ class FixedWaits {
 
   /// "wait_for_nodes.py", "check_ready", but not `wait`.
   static bool is_called_wait(const std::string& name) {
-    static const RE2 kWaits(
-        R"re((?i)(?:^|[-_.])(?:wait(?:[-_.]\w|for|until)|(?:health|ready|alive)(?:[-_.]|check|y|$)))re");
+    static const RE2 kWaits(R"re((?i)(?:^|[-_.])(?:wait(?:[-_.]\w|for|until)|)re"
+                            R"re((?:is|check|probe|ping|until)[-_.]?(?:healthy?|ready|alive)|)re"
+                            R"re((?:healthy?|ready|alive)(?:[-_.]?check|\.(?:sh|py)$|$)))re");
     return RE2::PartialMatch(name, kWaits);
   }
 
@@ -226,8 +227,7 @@ const Registered<Rule> fixed_wait_rule{{
     .name = "fixed-wait",
     .title = "a fixed delay instead of a readiness check",
     .explain = "How long an engine takes to load depends on the model, the file system and the caches. It "
-               "reports "
-               "when it is ready. Not reported if a loop or a program waits behind the delay.",
+               "tells when it is ready. Not reported if a loop or a program waits after the delay.",
     .source = "vLLM, /health; docs.ray.io, ray status",
     .check = check_fixed_wait,
 }};

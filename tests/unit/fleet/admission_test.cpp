@@ -47,7 +47,8 @@ class Admission : public testing::Test {
         },
         [this](LeaderConnection::End end) {
           end_ = std::move(end);
-          if (end_->channel) end_->channel->set({.message = [this](auto line) { heard_ = line; }, .closed = {}});
+          if (end_->channel)
+            end_->channel->set({.message = [this](auto line) { heard_ = line; }, .closed = {}});
         });
     run_until(loop_, [this] { return end_.has_value(); });
   }
@@ -153,7 +154,6 @@ TEST_F(Admission, WhoeverIsBetweenTheTwoCannotAddRepeatDropOrChangeALine) {
     come("the token", "the plan", 1);
     ASSERT_TRUE(end_->channel) << what << end_->why;
     end_->channel->send("one");
-    end_->channel->flush();  // in a line of its own
     end_->channel->send("two");
     run_until(loop_, [&] { return said_.size() == 2 || !ends_.empty(); });
     if (what == "passed on") {

@@ -38,7 +38,7 @@ class FakeLeader {
                  channel = std::move(agent.channel);
                  const auto next = [&] {
                    const auto known = heard_.size() < answers ? lines.size() - 1 : lines.size();
-                   while (said < known) channel->send(lines[said++]);
+                   while (said < known) channel->queue(lines[said++]);
                  };
                  channel->set({.message =
                                    [this, next](auto line) {

@@ -38,14 +38,14 @@ class Sealed : public testing::Test {
   std::string closed_;
 };
 
-TEST_F(Sealed, TheMessagesOfATurnShareALine) {
+TEST_F(Sealed, QueuedMessagesOfATurnShareALine) {
   std::vector<std::string> lines;
   near_->set({.line = [&](std::string_view line) { lines.emplace_back(line); }, .closed = {}});
   agent_ = std::make_unique<SealedChannel>(loop_, std::move(far_), key(launch::End::agent));
-  agent_->send("one");
-  agent_->send("two");
+  agent_->queue("one");
+  agent_->queue("two");
   run_until(loop_, [&] { return lines.size() == 1; });
-  agent_->send("three");
+  agent_->queue("three");
   run_until(loop_, [&] { return lines.size() == 2; });
   launch::LineProof proof(launch::End::agent, "token", "of the leader", "of the agent");
   EXPECT_EQ(lines[0], proof.next("one\x1etwo") + " one\x1etwo");
@@ -59,30 +59,30 @@ TEST_F(Sealed, AllArriveInOrder) {
   for (int i = 0; i < 5; ++i) {
     for (const auto& text : {std::string("small"), large, std::to_string(i)}) wanted.push_back(text);
   }
-  for (const auto& text : wanted) agent_->send(text);
+  for (const auto& text : wanted) agent_->queue(text);
   run_until(loop_, [&] { return said_.size() == wanted.size(); });
   EXPECT_EQ(said_, wanted);
 }
 
 TEST_F(Sealed, WhatWasSaidLastArrivesBeforeTheEnd) {
   seal();
-  agent_->send("one");
-  agent_->send("two");
+  agent_->queue("one");
+  agent_->queue("two");
   agent_.reset();
   run_until(loop_, [this] { return !closed_.empty(); });
   EXPECT_EQ(said_, (std::vector<std::string>{"one", "two"}));
   EXPECT_EQ(closed_, "was closed");
 }
 
-TEST_F(Sealed, FlushNeedsNoLoop) {
+TEST_F(Sealed, WhatIsSentNeedsNoLoop) {
   std::string line;
   near_->set({.line = [&](std::string_view text) { line = text; }, .closed = {}});
   agent_ = std::make_unique<SealedChannel>(loop_, std::move(far_), key(launch::End::agent));
-  agent_->send("bye");
+  agent_->queue("one");
   EXPECT_FALSE(near_->waiting());
-  agent_->flush();
+  agent_->send("two");
   EXPECT_TRUE(near_->waiting());
-  run_until(loop_, [&] { return line.ends_with(" bye"); });
+  run_until(loop_, [&] { return line.ends_with(" one\x1etwo"); });
 }
 
 TEST_F(Sealed, TheRestOfALineGoesToTheHandlersThatReplacedTheFirst) {
@@ -95,7 +95,7 @@ TEST_F(Sealed, TheRestOfALineGoesToTheHandlersThatReplacedTheFirst) {
                                     .closed = {}});
                     },
                 .closed = {}});
-  for (const auto* text : {"one", "two", "three"}) agent_->send(text);
+  for (const auto* text : {"one", "two", "three"}) agent_->queue(text);
   run_until(loop_, [&] { return second.size() == 2; });
   EXPECT_EQ(said_, (std::vector<std::string>{"one"}));
   EXPECT_EQ(second, (std::vector<std::string>{"two", "three"}));
@@ -109,10 +109,26 @@ TEST_F(Sealed, AHandlerMayDestroyTheChannel) {
                       leader_.reset();
                     },
                 .closed = [this](const std::string& why) { closed_ = why; }});
-  for (const auto* text : {"one", "two"}) agent_->send(text);
+  for (const auto* text : {"one", "two"}) agent_->queue(text);
   run_until(loop_, [this] { return leader_ == nullptr; });
   EXPECT_EQ(said_, (std::vector<std::string>{"one"}));
   EXPECT_EQ(closed_, "");
+}
+
+TEST_F(Sealed, AHandlerMayQueueAndDestroyTheChannelAndGoOn) {
+  seal();
+  leader_->set({.message =
+                    [this](std::string_view text) {
+                      said_.emplace_back(text);
+                      leader_->queue("an answer");
+                      leader_.reset();
+                      loop_.after(50ms, [this] { loop_.stop(); });
+                      loop_.run();
+                    },
+                .closed = {}});
+  agent_->send("one");
+  run_until(loop_, [this] { return leader_ == nullptr; });
+  EXPECT_EQ(said_, (std::vector<std::string>{"one"}));
 }
 
 TEST_F(Sealed, ALineOfSomebodyElseEndsTheConnection) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <ctime>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -15,7 +16,8 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using preflight::Status;
 
-constexpr std::int64_t kNow = 1'800'000'000;
+/// The times of directories count as well.
+const std::int64_t kNow = std::time(nullptr);
 
 /// Run directories of one name, the newest of which is about to be checked.
 class RecentPreflightTest : public ::testing::Test {
@@ -62,6 +64,10 @@ class RecentPreflightTest : public ::testing::Test {
     const auto file = folder_ / run / name;
     fs::create_directories(file.parent_path());
     std::ofstream(file) << json_text(content) << "\n";
+  }
+  /// Makes a directory that changed so long ago.
+  void age(const fs::path& folder, std::chrono::seconds ago) {
+    fs::last_write_time(folder_ / folder, fs::file_time_type::clock::now() - ago);
   }
   [[nodiscard]] std::string found(PreflightLevel level = PreflightLevel::standard,
                                   const std::string& job = "") const {
@@ -157,6 +163,52 @@ TEST_F(RecentPreflightTest, DoesNotCountAfterARunThatDidNotFinish) {
     ended(kBetween, outcome);
     EXPECT_EQ(found(), "") << outcome;
   }
+}
+
+TEST_F(RecentPreflightTest, DoesNotCountAfterAPreflightThatDidNotPass) {
+  bind(kOther, own_);
+  check(kOther, {});
+  for (const auto& wrong : {preflight::Report{.verdict = Status::fail, .time = kNow - 30},
+                            preflight::Report{.verdict = Status::unknown, .time = kNow - 30},
+                            preflight::Report{.cancelled = true, .time = kNow - 30}}) {
+    bind(kBetween, own_);
+    check(kBetween, wrong);
+    EXPECT_EQ(found(), "") << static_cast<int>(wrong.verdict);
+    clear(kBetween);
+    EXPECT_EQ(found(), kOther);
+  }
+  bind(kBetween, own_);
+  EXPECT_EQ(found(), "") << "it was killed, or is not over";
+  check(kBetween, {.verdict = Status::fail, .job = "17"});
+  EXPECT_EQ(found(), kOther) << "in another job, whose GPUs may be others";
+}
+
+TEST_F(RecentPreflightTest, WhatWentWrongBeforeDoesNotMatter) {
+  bind(kBetween, own_);
+  ended(kBetween, "failed");
+  for (const auto& folder : {fs::path(kBetween), fs::path(kBetween) / "attempt-0"})
+    age(folder, std::chrono::seconds(90));
+  bind(kOther, own_);
+  check(kOther, {});
+  EXPECT_EQ(found(), kOther);
+  age(kBetween, std::chrono::seconds(30));
+  EXPECT_EQ(found(), "");
+}
+
+TEST_F(RecentPreflightTest, DoesNotCountIfTheRunNeededAnotherAttemptOrWasUpdated) {
+  bind(kOther, own_);
+  check(kOther, {});
+  ended(kOther, "finished");
+  ASSERT_EQ(found(), kOther);
+  write(kOther, "attempt-0/update-20270115T080000Z-1.json", json::object());
+  EXPECT_EQ(found(), "") << "what it was checked for is not what is recorded";
+  clear(kOther);
+  bind(kOther, own_);
+  check(kOther, {});
+  bind(kBetween, own_);
+  write(kBetween, "attempt-1/preflight.json", preflight::to_json(preflight::Report{.time = kNow - 30}));
+  ended(kBetween, "finished");
+  EXPECT_EQ(found(), "") << "something ended its first attempt";
 }
 
 TEST_F(RecentPreflightTest, DoesNotCountIfSomethingCannotBeRead) {

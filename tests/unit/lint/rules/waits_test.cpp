@@ -104,7 +104,8 @@ TEST(FixedWait, BehindTheDelaySomethingWaits) {
     EXPECT_EQ(found("fixed-wait", script(server + other + "python a.py\n")),
               Texts{"note job.sh:2:1 the script assumes that vllm is ready after a fixed time"})
         << other;
-  EXPECT_EQ(found("fixed-wait", script(server + "python healthbench.py\n")).size(), 1U);
+  for (const auto* work : {"python healthbench.py\n", "python eval_health_bench.py\n"})
+    EXPECT_EQ(found("fixed-wait", script(server + work)).size(), 1U) << work;
 }
 
 TEST(FixedWait, WhatWaitsAfterTheWorkIsTooLate) {
