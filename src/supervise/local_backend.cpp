@@ -322,7 +322,7 @@ void LocalBackend::tell_error(ProcessIndex process, Live& live) {
     (void)sys::write_file_atomically(record, error->traceback);
   const auto now = std::chrono::duration_cast<Duration>(std::chrono::system_clock::now().time_since_epoch());
   const auto ago = now - error->at;
-  const bool plausible = ago >= Duration() && ago <= live.ended_at - live.started_at + error->within;
+  const bool plausible = ago >= Duration() && ago <= since_start() - live.started_at + error->within;
   live.raised = process_event::Raised{process, error->type, error->message, plausible ? ago : Duration(),
                                       plausible ? error->within : Duration()};
   tell(*live.raised);
