@@ -43,6 +43,14 @@ std::size_t longest_name(const plan::Plan& plan) {
   return width;
 }
 
+/// Others follow for the same node in the same turn of the loop.
+bool is_one_of_many(const Message& message) {
+  namespace command = supervise::node_command;
+  return std::holds_alternative<message::Supervise>(message) ||
+         std::holds_alternative<command::Perform>(message) ||
+         std::holds_alternative<command::Ending>(message);
+}
+
 }  // namespace
 
 Leader::Leader(const plan::Plan& plan, bool share, std::unique_ptr<AgentLauncher> gathering,
@@ -394,14 +402,14 @@ void Leader::check_if_done() {
 void Leader::send(std::uint32_t node, const Message& message) {
   const auto& agent = agents_[node];
   if (!agent.channel || !agent.lost.empty()) return;
-  const bool is_one_of_many = std::holds_alternative<supervise::node_command::Perform>(message);
-  is_one_of_many ? agent.channel->queue(encode(message)) : agent.channel->send(encode(message));
+  is_one_of_many(message) ? agent.channel->queue(encode(message)) : agent.channel->send(encode(message));
 }
 
 void Leader::send_all(const Message& message) {
   const auto line = encode(message);
   for (const auto& agent : agents_) {
-    if (agent.channel && agent.lost.empty()) agent.channel->send(line);
+    if (!agent.channel || !agent.lost.empty()) continue;
+    is_one_of_many(message) ? agent.channel->queue(line) : agent.channel->send(line);
   }
 }
 
