@@ -113,6 +113,7 @@ struct Other {
 
 std::optional<RecentPreflight> recent_preflight(const launch::RunPaths& paths, PreflightLevel level,
                                                 const std::string& job, std::int64_t now) {
+  if (record::attempt_folders(paths.folder).size() > 1) return std::nullopt;
   const auto oldest = now - std::chrono::seconds(kRecent).count();
   const auto plan = record::read_json(paths.folder / "plan.json");
   const auto nodes = static_cast<std::size_t>(record::number_at(record::at(plan, "node"), "count", 1));

@@ -211,6 +211,14 @@ TEST_F(RecentPreflightTest, DoesNotCountIfTheRunNeededAnotherAttemptOrWasUpdated
   EXPECT_EQ(found(), "") << "something ended its first attempt";
 }
 
+TEST_F(RecentPreflightTest, DoesNotCountForALaterAttempt) {
+  bind(kOther, own_);
+  check(kOther, {});
+  ASSERT_EQ(found(), kOther);
+  write(kOwn, "attempt-1/bound.n1.json", json::object());
+  EXPECT_EQ(found(), "") << "of a job that was requeued, or without the nodes that a preflight refused";
+}
+
 TEST_F(RecentPreflightTest, DoesNotCountIfSomethingCannotBeRead) {
   bind(kOther, own_);
   check(kOther, {});
