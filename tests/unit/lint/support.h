@@ -118,4 +118,9 @@ inline Texts whole(std::string_view rule, const LintInput& input) {
   return out;
 }
 
+/// What a rule finds in a script for a job on one node.
+inline Texts found_on_node(std::string_view rule, const std::string& text) {
+  return found(rule, script(on_node(text)));
+}
+
 }  // namespace nlaunch::lint::support

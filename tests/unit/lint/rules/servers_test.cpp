@@ -7,12 +7,8 @@ namespace {
 
 using namespace support;
 
-Texts of(const char* rule, const std::string& text) {
-  return found(rule, script(on_node(text)));
-}
-
 TEST(OpenServer, OnAllInterfacesWithoutAKey) {
-  EXPECT_EQ(of("open-server", "vllm serve a --host 0.0.0.0 --port 8000 &\nwait\n"),
+  EXPECT_EQ(found_on_node("open-server", "vllm serve a --host 0.0.0.0 --port 8000 &\nwait\n"),
             Texts{"note job.sh:3:1 everyone who can reach the node can use this server: it listens on all "
                   "interfaces, "
                   "without a key"});
@@ -20,23 +16,23 @@ TEST(OpenServer, OnAllInterfacesWithoutAKey) {
        {"vllm serve a &\nwait\n", "vllm serve a --host 127.0.0.1\n",
         "vllm serve a --host 0.0.0.0 --api-key \"$KEY\"\n", "VLLM_API_KEY=x vllm serve a --host 0.0.0.0\n",
         "python app.py --host 0.0.0.0\n", "trl vllm-serve --host 0.0.0.0\n"})
-    EXPECT_EQ(of("open-server", fine), Texts{}) << fine;
+    EXPECT_EQ(found_on_node("open-server", fine), Texts{}) << fine;
 }
 
 TEST(OutputLost, OfAProgramInTheBackground) {
   for (const std::string to : {"> /dev/null 2>&1", "&> /dev/null", ">/dev/null 2>/dev/null", ">& /dev/null"})
-    EXPECT_EQ(of("output-lost", "python s.py " + to + " &\npython a.py\n"),
+    EXPECT_EQ(found_on_node("output-lost", "python s.py " + to + " &\npython a.py\n"),
               Texts{"note job.sh:3:1 the output of python goes to /dev/null"})
         << to;
   for (const std::string fine : {"python s.py > /dev/null 2>&1\n", "python s.py 2> /dev/null &\nwait\n",
                                  "python s.py > log 2>&1 &\nwait\n", "python s.py > /dev/null &\nwait\n",
                                  "sleep 5 > /dev/null 2>&1 &\npython a.py\n"})
-    EXPECT_EQ(of("output-lost", fine), Texts{}) << fine;
+    EXPECT_EQ(found_on_node("output-lost", fine), Texts{}) << fine;
 }
 
 TEST(HeldNodes, UntilTheTimeLimit) {
   EXPECT_EQ(
-      of("held-nodes", "python a.py\nsleep infinity\n"),
+      found_on_node("held-nodes", "python a.py\nsleep infinity\n"),
       Texts{"note job.sh:4:1 the job keeps its nodes until its time limit, even after python has exited"});
   EXPECT_EQ(whole("held-nodes", script(on_node("vllm serve a &\ntail -f /dev/null\n"))).at(2),
             "wait -n, which returns when a program in the background exits");
@@ -44,38 +40,39 @@ TEST(HeldNodes, UntilTheTimeLimit) {
             "ray start --block, which returns when Ray stops");
   for (const std::string fine : {"python a.py\nsleep 60\n", "vllm serve a &\nwait\n",
                                  "sleep infinity &\npython a.py\n", "python a.py\ntail -f log\n"})
-    EXPECT_EQ(of("held-nodes", fine), Texts{}) << fine;
+    EXPECT_EQ(found_on_node("held-nodes", fine), Texts{}) << fine;
   EXPECT_EQ(found("held-nodes", script("python a.py\nsleep infinity\n")), Texts{});
 }
 
 TEST(RayCpus, OfTheWholeMachine) {
-  EXPECT_EQ(of("ray-cpus", "ray start --head --port=6379\npython a.py\n"),
+  EXPECT_EQ(found_on_node("ray-cpus", "ray start --head --port=6379\npython a.py\n"),
             Texts{"note job.sh:3:1 Ray takes all CPUs of the node for its own, not those of the job"});
   for (const std::string fine : {"ray start --head --num-cpus=8\npython a.py\n", "ray status\n",
                                  "#SBATCH --exclusive\nray start --head\n"})
-    EXPECT_EQ(of("ray-cpus", fine), Texts{}) << fine;
+    EXPECT_EQ(found_on_node("ray-cpus", fine), Texts{}) << fine;
   EXPECT_EQ(found("ray-cpus", script("#SBATCH -N 1\nray start --head\n")), Texts{});
 }
 
 TEST(KillsOthers, EveryPythonOfTheUser) {
-  EXPECT_EQ(of("kills-others", "pkill -9 python\npython a.py\n"),
+  EXPECT_EQ(found_on_node("kills-others", "pkill -9 python\npython a.py\n"),
             Texts{"note job.sh:3:1 pkill python kills every Python process of the user on this machine"});
   for (const std::string fine :
        {"pkill -9 -f my_train.py\npython a.py\n", "pkill ray\n", "#SBATCH --exclusive\npkill python\n"})
-    EXPECT_EQ(of("kills-others", fine), Texts{}) << fine;
+    EXPECT_EQ(found_on_node("kills-others", fine), Texts{}) << fine;
 }
 
 TEST(KillsOthers, CommonNamesAndOtherUsers) {
   EXPECT_EQ(
-      of("kills-others", "clean() {\n  pkill -9 -f \"train.py\" 2>/dev/null || true\n}\ntrap clean TERM\n"),
+      found_on_node("kills-others",
+                    "clean() {\n  pkill -9 -f \"train.py\" 2>/dev/null || true\n}\ntrap clean TERM\n"),
       Texts{"note job.sh:4:3 pkill -f train.py kills every process of the user on this machine that has "
             "train.py in its command line"});
   EXPECT_EQ(
-      of("kills-others", "sudo pkill -9 -f my_own.py\n"),
+      found_on_node("kills-others", "sudo pkill -9 -f my_own.py\n"),
       Texts{"note job.sh:3:1 sudo pkill -f my_own.py kills the processes of all users on this machine"});
   for (const std::string fine : {"pkill -f my_own.py\n", "pkill -u me -f $NAME\n", "# pkill -f ray\n",
                                  "docker exec c pkill -f train.py\n", "echo pkill -f ray\n"})
-    EXPECT_EQ(of("kills-others", fine), Texts{}) << fine;
+    EXPECT_EQ(found_on_node("kills-others", fine), Texts{}) << fine;
 }
 
 TEST(WaitForServer, ThatNeverEnds) {
@@ -83,15 +80,18 @@ TEST(WaitForServer, ThatNeverEnds) {
             (Texts{"`wait` also waits for vllm, which never ends",
                    "after the work is done, the job keeps its nodes until its time limit",
                    "wait $PID for the work (PID=$! after its &), then kill the server", "bash(1), wait"}));
-  EXPECT_EQ(of("wait-for-server",
-               "srun bash -c \"\n  python src/vllm_server.py --port 8000 &\n  torchrun a.py &\n  wait\n\"\n"),
-            Texts{"warning job.sh:3:1 `wait` also waits for vllm_server.py, which never ends"});
-  EXPECT_EQ(of("wait-for-server", "srun ray start --head --block &\npython a.py\nwait\n").size(), 1U);
+  EXPECT_EQ(
+      found_on_node(
+          "wait-for-server",
+          "srun bash -c \"\n  python src/vllm_server.py --port 8000 &\n  torchrun a.py &\n  wait\n\"\n"),
+      Texts{"warning job.sh:3:1 `wait` also waits for vllm_server.py, which never ends"});
+  EXPECT_EQ(found_on_node("wait-for-server", "srun ray start --head --block &\npython a.py\nwait\n").size(),
+            1U);
   for (const std::string fine :
        {"vllm serve m &\nwait\n", "vllm serve m &\nPID=$!\npython a.py\nkill $PID\nwait\n",
         "python a.py &\npython b.py &\nwait\n", "vllm serve m &\npython a.py &\nwait $!\n",
         "vllm serve m &\npython a.py\n"})
-    EXPECT_EQ(of("wait-for-server", fine), Texts{}) << fine;
+    EXPECT_EQ(found_on_node("wait-for-server", fine), Texts{}) << fine;
 }
 
 TEST(LeftOnHosts, NothingStopsWhatAnSshLeftRunning) {

@@ -7,29 +7,26 @@ namespace {
 
 using namespace support;
 
-Texts of(const char* rule, const std::string& text) {
-  return found(rule, script(on_node(text)));
-}
-
 TEST(EndlessWait, ForAFileThatMayNeverCome) {
   const std::string there = "echo ready > head.txt\n";  // so that the loop ends here
   for (const std::string loop :
        {"while [ ! -f head.txt ]; do sleep 1; done\n", "until [[ -s head.txt ]]; do\n  sleep 1\ndone\n",
         "while ! grep -q ready head.txt; do\n  sleep 5\ndone\n"})
-    EXPECT_EQ(of("endless-wait", there + loop + "python a.py\n"),
+    EXPECT_EQ(found_on_node("endless-wait", there + loop + "python a.py\n"),
               Texts{"note job.sh:4:1 this waits forever if what writes the file has died"})
         << loop;
   for (const std::string loop : {"while [ ! -f head.txt ] && [ $SECONDS -lt 60 ]; do sleep 1; done\n",
                                  "while [ -f lock ]; do\n  work\ndone\n",
                                  "until [ -f head.txt ]; do\n  kill -0 $PID || exit 1\n  sleep 1\ndone\n"})
-    EXPECT_EQ(of("endless-wait", there + loop + "python a.py\n"), Texts{}) << loop;
+    EXPECT_EQ(found_on_node("endless-wait", there + loop + "python a.py\n"), Texts{}) << loop;
 }
 
 TEST(EndlessWait, AlsoInTheTextOfAStep) {
-  EXPECT_EQ(of("endless-wait",
-               "srun bash -c '\n  until ray start --address=h:1 --block; do\n    sleep 5\n  done'\n")
-                .size(),
-            1U);
+  EXPECT_EQ(
+      found_on_node("endless-wait",
+                    "srun bash -c '\n  until ray start --address=h:1 --block; do\n    sleep 5\n  done'\n")
+          .size(),
+      1U);
 }
 
 TEST(WaitRunsOut, AndTheScriptGoesOn) {
@@ -48,7 +45,7 @@ TEST(WaitRunsOut, AndTheScriptGoesOn) {
        {"for i in {1..60}; do\n  if curl -s localhost:8000; then\n    break\n  fi\n  sleep 5\ndone\n",
         "for ((i = 0; i < 60; i++)); do\n  nc -z localhost 8000 && break\n  sleep 5\ndone\n",
         "n=0\nwhile [ $n -lt 60 ]; do\n  curl -s localhost:8000 && break\n  sleep 1\n  n=$((n + 1))\ndone\n"})
-    EXPECT_EQ(of("wait-runs-out", server + loop + "python a.py\n").size(), 1U) << loop;
+    EXPECT_EQ(found_on_node("wait-runs-out", server + loop + "python a.py\n").size(), 1U) << loop;
 }
 
 TEST(WaitRunsOut, NotIfItIsChecked) {
@@ -64,14 +61,14 @@ TEST(WaitRunsOut, NotIfItIsChecked) {
                     "python a.py\n"),
         std::string("for i in $(seq 3); do\n  curl -O http://x/$i && break\ndone\npython a.py\n"),
         std::string("for f in a b; do\n  curl -s localhost/$f && break\n  sleep 1\ndone\npython a.py\n")})
-    EXPECT_EQ(of("wait-runs-out", "vllm serve a &\n" + text), Texts{}) << text;
+    EXPECT_EQ(found_on_node("wait-runs-out", "vllm serve a &\n" + text), Texts{}) << text;
 }
 
 TEST(WaitRunsOut, WhatFailsWithoutEffectIsNoCheck) {
   const std::string loop = "for i in {1..30}; do\n  if ray status; then\n    break\n  fi\n  sleep 2\ndone\n";
   for (const std::string end : {"ray status || true\n", "ray status || :\n"})
-    EXPECT_EQ(of("wait-runs-out", loop + end + "python a.py\n").size(), 1U) << end;
-  EXPECT_EQ(of("wait-runs-out", loop + "ray status || exit 1\npython a.py\n"), Texts{});
+    EXPECT_EQ(found_on_node("wait-runs-out", loop + end + "python a.py\n").size(), 1U) << end;
+  EXPECT_EQ(found_on_node("wait-runs-out", loop + "ray status || exit 1\npython a.py\n"), Texts{});
 }
 
 TEST(FixedWait, TheHeadOfRayAndItsNodes) {
