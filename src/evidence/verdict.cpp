@@ -58,6 +58,30 @@ void weigh(Verdict& verdict) {
   if (!verdict.sure) verdict.culprits = all(any);
 }
 
+/// A member that waits for a server's answer is held up itself: what it is accused of may be the server's
+/// fault, and is unless the server has nothing to do. Which of them it is, the server's own state shows.
+void pass_on_to_servers(Analysis& analysis, const Evidence& evidence) {
+  std::vector<Accused> accused;
+  const auto add = [&](Accused one) {
+    if (!accuses(accused, one.member)) accused.push_back(std::move(one));
+  };
+  for (auto& one : analysis.accused) {
+    const auto& client = evidence.members[one.member];
+    const auto servers = servers_awaited(evidence, client);
+    bool all_idle = true;
+    for (const auto i : servers) {
+      if (evidence.members[i].server->idle) continue;
+      all_idle = false;
+      add({i, fmt::format("does not answer {}", client.name())});
+      analysis.says.push_back(
+          fmt::format("{} waits for an answer of {}", client.name(), evidence.members[i].name()));
+    }
+    analysis.sure = analysis.sure && servers.empty();
+    if (all_idle) add(std::move(one));
+  }
+  analysis.accused = std::move(accused);
+}
+
 std::string sentence(const Verdict& verdict, const Evidence& evidence) {
   const auto waiting = verdict.victims.empty() ? ""
                        : verdict.victims.size() == 1
@@ -106,6 +130,7 @@ ordered_json to_json(const Member& member) {
 bool may_wait_unseen(const Evidence& evidence, std::size_t member) {
   const auto situation = situation_of(evidence.members[member]);
   if (situation.doing == Doing::collective || situation.doing == Doing::gpu) return true;
+  if (!servers_awaited(evidence, evidence.members[member]).empty()) return true;
   const bool known = situation.doing != Doing::unknown && situation.certain;
   return !known && std::ranges::any_of(evidence.members, [&](const auto& other) {
     return other.role != evidence.members[member].role;
@@ -117,12 +142,15 @@ Verdict judge(const Evidence& evidence) {
   for (const auto* analyzer : Registered<Analyzer>::all()) {
     verdict.analyses.push_back(analyzer->analyze(evidence));
     verdict.analyses.back().source = analyzer->name;
+    pass_on_to_servers(verdict.analyses.back(), evidence);
   }
   weigh(verdict);
   for (std::size_t i = 0; i < evidence.members.size(); ++i) {
     const auto doing = situation_of(evidence.members[i]).doing;
-    if ((doing == Doing::collective || doing == Doing::gpu) && !accuses(verdict.culprits, i))
-      verdict.victims.push_back(i);
+    const bool waits = doing == Doing::collective || doing == Doing::gpu ||
+                       std::ranges::any_of(servers_awaited(evidence, evidence.members[i]),
+                                           [&](auto server) { return accuses(verdict.culprits, server); });
+    if (waits && !accuses(verdict.culprits, i)) verdict.victims.push_back(i);
   }
   verdict.sentence = sentence(verdict, evidence);
   if (!evidence.ending.empty()) judge_the_end(verdict, evidence);

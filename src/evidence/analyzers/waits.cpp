@@ -97,4 +97,16 @@ bool does_own_thing(const Evidence& evidence, const Member& member) {
                               [&](const auto& other) { return are_connected(member, other); });
 }
 
+std::vector<std::size_t> servers_awaited(const Evidence& evidence, const Member& client) {
+  std::vector<std::size_t> found;
+  const auto doing = situation_of(client).doing;
+  const bool may = doing == Situation::Doing::elsewhere || doing == Situation::Doing::unknown;
+  if (client.server || !may || does_own_thing(evidence, client)) return found;
+  for (std::size_t i = 0; i < evidence.members.size(); ++i) {
+    const auto& other = evidence.members[i];
+    if (other.server && waits_for_answer_of(client, other)) found.push_back(i);
+  }
+  return found;
+}
+
 }  // namespace nlaunch::evidence

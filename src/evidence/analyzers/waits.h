@@ -32,6 +32,10 @@ bool are_connected(const Member& one, const Member& other);
 /// It waits for the network, and is connected to that server.
 bool waits_for_answer_of(const Member& client, const Member& server);
 
+/// The servers whose answer it waits for: indices into Evidence::members. Empty for a server, whose main
+/// thread waits for requests.
+std::vector<std::size_t> servers_awaited(const Evidence& evidence, const Member& client);
+
 /// It certainly does something of its own: according to its Python stack, it waits neither for another thread
 /// nor for an answer from another member. Never true for a server, whose main thread waits for requests.
 bool does_own_thing(const Evidence& evidence, const Member& member);

@@ -93,6 +93,58 @@ TEST(Verdict, IdleEnginesAreToldApartFromStuckLearners) {
   for (const auto* one : {&stuck, &generating, &nothing}) EXPECT_TRUE(of_gpus(*one).accused.empty());
 }
 
+/// Rank 0 waits for an engine's answer, and the others wait in a collective for rank 0.
+Evidence with_an_engine(Server said, Member client) {
+  Member engine;
+  engine.process = "engine.0";
+  engine.role = "engine";
+  engine.host = "node0";
+  engine.state = 'S';
+  engine.server = std::move(said);
+  engine.connections = {{"10.0.0.1:8000", "10.0.0.1:40000"}};
+  client.connections = {{"10.0.0.1:40000", "10.0.0.1:8000"}};
+  return of({std::move(client), waiting(1), waiting(2), std::move(engine)});
+}
+
+TEST(Verdict, WhoWaitsForAServersAnswerPassesTheBlameOn) {
+  const Stack answer{{"recv_into", "socket.py", 700}, {"generate", "train.py", 12}};
+  Server stuck;
+  stuck.stalled = 4;
+  stuck.counts_at_once = true;
+  Server silent;
+  silent.core_silent = true;
+  for (auto client : {in(0, answer, "wait_woken"), in(0, {}, "wait_woken")}) {
+    for (const auto* native : {"", "__recv"}) {
+      client.native = *native == '\0' ? Stack() : Stack{{native, "", 0}};
+      const auto sure = judge(with_an_engine(stuck, client));
+      EXPECT_EQ(sure.sentence,
+                "engine.0 on node0 is the culprit: it has 4 requests in flight and generates nothing; 3 "
+                "others wait");
+      EXPECT_EQ(sure.victims, (std::vector<std::size_t>{0, 1, 2}));
+      EXPECT_EQ(judge(with_an_engine(silent, client)).sentence,
+                "unsure: engine.0 on node0 may be the culprit: it does not answer learner.0; 3 others wait");
+      EXPECT_EQ(judge(with_an_engine({}, client)).sentence,
+                "unsure: engine.0 on node0 may be the culprit: it does not answer learner.0; 3 others wait");
+    }
+  }
+}
+
+TEST(Verdict, OfAClientAndAnIdleServerEitherMayBeToBlame) {
+  Server idle;
+  idle.idle = true;
+  const auto verdict = judge(with_an_engine(
+      idle, in(0, {{"recv_into", "socket.py", 700}, {"generate", "train.py", 12}}, "wait_woken")));
+  EXPECT_EQ(verdict.sentence,
+            "unsure: learner.0 (rank 0) on node0 and engine.0 on node0 may be the culprits; 2 others wait");
+}
+
+TEST(Verdict, ASleepingClientOfAServerIsStillTheCulprit) {
+  const auto verdict = judge(with_an_engine({}, in(0, {{"load", "train.py", 5}}, "hrtimer_nanosleep")));
+  EXPECT_EQ(verdict.sentence,
+            "learner.0 (rank 0) on node0 is the culprit: it sleeps in load (train.py:5), outside of any "
+            "collective; 2 others wait");
+}
+
 TEST(Verdict, WhatTheRanksComparedIsBelievedByMajority) {
   const auto said = [](int rank, const char* own, int peer, const char* others) {
     auto member = in(rank, {}, "", 'X');

@@ -77,7 +77,8 @@ TEST(Servers, AnEngineThatIsPausedIsTheCulprit) {
   connect(evidence.members[1], evidence.members[0]);
   const auto verdict = judge(evidence);
   EXPECT_EQ(verdict.sentence,
-            "engine.0 on node0 is the culprit: it is paused (GET /is_paused), and nothing has resumed it");
+            "engine.0 on node0 is the culprit: it is paused (GET /is_paused), and nothing has resumed it; "
+            "learner.0 waits for it");
   EXPECT_EQ(to_json(verdict, evidence)["culprits"][0]["doing"], "paused");
 }
 
@@ -107,11 +108,12 @@ TEST(Servers, AnEngineWithRequestsThatGeneratesNothingIsTheCulprit) {
   auto evidence = of({engine(server), learner(kRequest)});
   connect(evidence.members[1], evidence.members[0]);
   EXPECT_EQ(judge(evidence).sentence,
-            "engine.0 on node0 is the culprit: it has 4 requests in flight and generates nothing");
+            "engine.0 on node0 is the culprit: it has 4 requests in flight and generates nothing; learner.0 "
+            "waits for it");
   evidence.members[0].server->counts_at_once = false;
-  EXPECT_EQ(
-      judge(evidence).sentence,
-      "unsure: engine.0 on node0 may be the culprit: it has 4 requests in flight and generates nothing");
+  EXPECT_EQ(judge(evidence).sentence,
+            "unsure: engine.0 on node0 may be the culprit: it has 4 requests in flight and generates "
+            "nothing; learner.0 waits for it");
 }
 
 // It waits for the weights, whatever requests it has.
