@@ -67,6 +67,12 @@ class Run:
         return True
 
 
+def resident(pid):
+    """MiB of a process that are in memory."""
+    lines = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS:"))
+
+
 def child_named(pid, name):
     for entry in pathlib.Path("/proc").iterdir():
         try:
@@ -95,7 +101,8 @@ def main():
     try:
         wait_until(lambda: run.goes_on() and run.steps() >= 1, 400, "first step")
         learner = run.events("process-started", "learner.0")[0]
-        print(f"the first start: engine ready after {run.events('process-ready', 'engine.0')[0]['after_ms'] / 1000:.1f} s")
+        print(f"the first start: engine ready after {run.events('process-ready', 'engine.0')[0]['after_ms'] / 1000:.1f} s;"
+              f" nlaunch has {resident(run.process.pid):.1f} MiB")
         for number in range(options.faults):
             fault = list(FAULTS)[number % len(FAULTS)]
             wait_until(lambda at=(number + 1) * options.steps: run.goes_on() and run.steps() >= at, 120, f"step {(number + 1) * options.steps}")
@@ -111,7 +118,7 @@ def main():
             after = time.clock_gettime(time.CLOCK_MONOTONIC)
             detected = min(time for time in map(when, ("process-ended", "process-unresponsive", "child-ended")) if time)
             rows.append((fault, detected - begin, when("process-started") - detected, when("process-ready") - when("process-started"),
-                         when("process-fresh") - when("process-ready"), after - begin))
+                         when("process-fresh") - when("process-ready"), after - begin, resident(run.process.pid)))
         wait_until(lambda: run.process.poll() is not None, 120, "end")
         summary = json.loads((run.run / "summary.json").read_text())
         if (summary["outcome"], summary["exit_code"]) != ("finished", 0):
@@ -124,9 +131,9 @@ def main():
         if run.process.poll() is None:
             run.process.send_signal(signal.SIGINT)
             run.process.wait(60)
-    print("\n| fault | detected after | started after that | ready after that | fresh after that | next step, after the fault |\n|---|---|---|---|---|---|")
-    for fault, *seconds in rows:
-        print(f"| {fault} | {' | '.join(f'{one:.1f} s' for one in seconds)} |")
+    print("\n| fault | detected after | started after that | ready after that | fresh after that | next step, after the fault | memory of nlaunch |\n|---|---|---|---|---|---|---|")
+    for fault, *seconds, memory in rows:
+        print(f"| {fault} | {' | '.join(f'{one:.1f} s' for one in seconds)} | {memory:.1f} MiB |")
     print(*(wrong or ["all held"]), sep="\n")
     if wrong:
         print(f"folder: {run.folder}", (run.folder / "output").read_text()[-2000:], sep="\n")

@@ -1,4 +1,4 @@
-"""The wrapper of a learner that fails in step 5: faulty.py FAULT PYTHON train.py ARGUMENT..."""
+"""The wrapper of a learner that fails in step 5: faulty.py FAULT[:RANK] PYTHON train.py ARGUMENT...; only that rank, if there are several."""
 
 import importlib
 import os
@@ -8,7 +8,7 @@ import threading
 
 import torch
 
-FAULT, SCRIPT = sys.argv[1], sys.argv[3]
+(FAULT, _, BAD), SCRIPT = sys.argv[1].partition(":"), sys.argv[3]
 sys.argv = sys.argv[3:]
 sys.path.insert(0, os.path.dirname(os.path.abspath(SCRIPT)))
 train = importlib.import_module(os.path.basename(SCRIPT).removesuffix(".py"))
@@ -18,7 +18,7 @@ reward, calls, kept = train.share_of_e, 0, []
 def share_of_e(completions, **more):
     global calls
     calls += 1
-    if calls >= 5:
+    if calls >= 5 and BAD in ("", os.environ.get("RANK")):
         if FAULT == "reward-raises":
             raise ValueError("no \\boxed{} in the completion")
         if FAULT == "reward-hangs":

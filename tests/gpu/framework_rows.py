@@ -1,4 +1,4 @@
-"""The rows of scripts/gpu-frameworks.sh: the TRL recipe on two GPUs, and what is done to it; judged as the fault matrix is."""
+"""The rows of scripts/gpu-frameworks.sh: the TRL recipe on two and four GPUs, and what is done to it; judged as the fault matrix is."""
 
 import argparse
 import concurrent.futures
@@ -23,7 +23,8 @@ import faults  # noqa: E402
 from faults import Row  # noqa: E402
 
 CPU = bool(os.environ.get("FRAMEWORKS_CPU"))
-ONE_GPU = os.environ.get("FRAMEWORKS_GPUS") == "1"
+GPUS = int(os.environ.get("FRAMEWORKS_GPUS", "0"))
+ONE_GPU = GPUS == 1
 # NCCL refuses a GPU to two processes of one host; by NCCL_HOSTID each is a host of its own. The preflight refuses it, too.
 SHARED = {"roles.engine.env.NCCL_HOSTID": "engine", "roles.learner.env.NCCL_HOSTID": "learner"}
 VENV = pathlib.Path(os.environ.get("FRAMEWORKS_VENV", "venv"))
@@ -71,6 +72,69 @@ def at_start(what, cause, **more):
 def in_training(what, faulty, cause, **more):
     usual = {"fault": fault_rows.training, "first": "learner.0", "culprit": r"learner\.0", "code": 1, "seconds": 60}
     return Row(what, cause=cause, settings=learner(faulty), **{**usual, **more})
+
+
+SLOW_STALL = "40s"  # four processes on two cores take long for a step
+# Four GPUs: a learner of two ranks, and a server of two workers. The ranks are nlaunch's, or those of a launcher that is the learner's process.
+RANKS = {"roles.learner.per_node": 2}
+TENSOR_PARALLEL = {"roles.engine.gpus": 2}
+DATA_PARALLEL = {"roles.engine.gpus": 2, "roles.engine.wrapper": f'[sh, -c, \'exec "$@" {SMALL} --tensor-parallel-size=1 --data-parallel-size=2\', sh]'}
+
+
+def launched(*words):
+    """A launcher starts the ranks, with ports of its own."""
+    return {"roles.learner.gpus": 2, "roles.learner.rendezvous": "none", "roles.learner.wrapper": f"[{', '.join(map(str, words))}]"}
+
+
+FSDP2 = next(VENV.glob("lib/python*/site-packages/trl/accelerate_configs/fsdp2.yaml"), "fsdp2.yaml")  # as TRL's documentation has it
+TORCHRUN = launched(VENV / "bin/python", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "--no-python")
+ACCELERATE_FSDP = launched(VENV / "bin/python", "-m", "accelerate.commands.launch", f"--config_file={FSDP2}", "--num_processes=2",
+                           "--main_process_port=0", "--no_python")
+ASYNCHRONOUS = {"roles.learner.wrapper": f"[{VENV}/bin/python, {GPU}/async_grpo.py]"}
+RANK = r"\S*python\S* \S*(train|faulty|async_grpo)\.py .*"
+ROLLOUT_WORKER = r".*multiprocessing.spawn.*spawn_main"
+
+
+def on_four(row, *settings, **more):
+    """A row in which both sides have two GPUs, or on a CPU two processes that share the cores."""
+    changed = {**row.settings, **{key: value for some in settings for key, value in some.items()}}
+    if CPU:
+        changed = {"roles.engine.env.VLLM_CPU_OMP_THREADS_BIND": "0|1", **changed, "watch.stall": SLOW_STALL}
+        more["seconds"] = more.get("seconds", row.seconds) + 30
+    return dataclasses.replace(row, settings={**FAULTED, **changed}, **more)
+
+
+def four_gpus():
+    nothing = Row("", blameless=True, settings={"vars.steps": STEPS})
+    for name, what, settings in (
+        ("ddp_tensor_parallel", "two ranks of nlaunch's, DDP; a server that is tensor parallel over two GPUs", {**RANKS, **TENSOR_PARALLEL}),
+        ("torchrun_tensor_parallel", "two ranks of torchrun's, DDP; the same server", {**TORCHRUN, **TENSOR_PARALLEL}),
+        ("fsdp_data_parallel", "two ranks of `accelerate launch`, FSDP2; a server with --data-parallel-size 2", {**ACCELERATE_FSDP, **DATA_PARALLEL}),
+        ("asynchronous", "TRL's AsyncGRPOTrainer with two ranks of nlaunch's; a server with --data-parallel-size 2", {**RANKS, **DATA_PARALLEL, **ASYNCHRONOUS}),
+    ):
+        patient = {"vars.steps": STEPS, "watch.start": "20m", "watch.stall": "10m"}  # as the recipe has it
+        yield name, on_four(dataclasses.replace(nothing, what=f"nothing: {what}"), settings, patient)
+    rank, worker, core = "the learner's second rank", "VLLM::Worker_TP1", "VLLM::EngineCore_DP1"
+    kill, stop, end = fault_rows.killed, fault_rows.stopped, fault_rows.terminated
+    both = {**RANKS, **TENSOR_PARALLEL}
+    yield "rank_killed", on_four(kill(rank, "learner.1", "", "learner.1", code=137), both, seconds=IN_A_SYNC)
+    yield "rank_terminated", on_four(end(rank, "learner.1", "", "learner.1", code=143), both, seconds=IN_A_SYNC)
+    yield "rank_stopped", on_four(stop(rank, "learner.1", "", "learner.1"), both, seconds=STOPPED)
+    yield "rank_raises", on_four(ROWS["reward_raises"], learner("reward-raises:1"), both, what="a reward function that raises on the second rank",
+                                 first="learner.1", culprit=r"learner\.1")
+    yield "rank_hangs", on_four(ROWS["reward_hangs"], learner("reward-hangs:1"), both, what="a reward function that waits for ever on the second rank",
+                                first="learner.1|", culprit=r"learner\.1", seconds=STOPPED)
+    yield "tp_worker_killed", on_four(kill(worker, "engine.0", worker, "Worker", first=r"engine\.0|learner\.[01]"), both)
+    yield "tp_worker_stopped", on_four(stop(worker, "engine.0", worker, "Worker"), both, seconds=STOPPED)
+    split = {**ACCELERATE_FSDP, **DATA_PARALLEL}
+    yield "dp_core_killed", on_four(kill(core, "engine.0", core, "EngineCore", first=r"engine\.0|learner\.0"), split, seconds=IN_A_SYNC)
+    yield "dp_core_stopped", on_four(stop(core, "engine.0", core, "EngineCore"), split, seconds=STOPPED)
+    yield "fsdp_rank_killed", on_four(kill("a rank of `accelerate launch`", "learner.0", RANK, "train.py"), split, seconds=40)
+    yield "fsdp_rank_stopped", on_four(stop("a rank of `accelerate launch`", "learner.0", RANK, "train.py"), split, seconds=STOPPED)
+    yield "torchrun_rank_killed", on_four(kill("a rank of torchrun", "learner.0", RANK, "train.py"), {**TORCHRUN, **TENSOR_PARALLEL}, seconds=40)
+    asynchronous = {**RANKS, **DATA_PARALLEL, **ASYNCHRONOUS}
+    yield "async_rank_stopped", on_four(stop(rank, "learner.1", "", "learner.1"), asynchronous, seconds=STOPPED)
+    yield "async_rollout_killed", on_four(kill("the rollout worker of AsyncGRPOTrainer", "learner.0", ROLLOUT_WORKER, "learner.0", code=(1, 124)), asynchronous, seconds=STOPPED)
 
 
 @contextlib.contextmanager
@@ -149,8 +213,12 @@ ROWS = {
     "compile_cache_broken": Row("what torch.compile has kept is damaged", within=broken_compile_cache, blameless=True,
                                 settings={**FAULTED, "vars.steps": 5}),
 }
-ALONE = {"recipe", "learner_cuda_oom", "engine_gpu_full"}  # of those at once: they want a GPU to themselves
-NEED_GPUS = {"nccl_versions", "learner_cuda_oom", "engine_gpu_full", "kv_cache_too_small", "weights_of_other_shapes", "compile_cache_broken"}
+FOUR_GPUS = dict(four_gpus())
+ROWS.update(FOUR_GPUS)
+RECIPES = {name for name, row in ROWS.items() if row.what.startswith("nothing: ")}
+ALONE = {"recipe", "ddp_tensor_parallel", "learner_cuda_oom", "engine_gpu_full"}  # of those at once: they want their GPUs to themselves
+NEED_GPUS = {"nccl_versions", "learner_cuda_oom", "engine_gpu_full", "kv_cache_too_small", "weights_of_other_shapes", "compile_cache_broken", "asynchronous",
+             "async_rank_stopped", "async_rollout_killed"}
 
 
 def gpu_processes():
@@ -176,7 +244,7 @@ class Run(faults.Run):
 
     def command(self, runs="runs", **more):
         where = ["--with", "cpu", "--site", "local"] if CPU else ["--site", str(GPU / "h200.yaml"), "--site-dir", str(SOURCE / "site-profiles")]
-        checks = [] if self.folder.name == "recipe" and not ONE_GPU else ["--no-preflight", "--no-lint", "--share"]
+        checks = [] if self.folder.name in ("recipe", "ddp_tensor_parallel") and not ONE_GPU else ["--no-preflight", "--no-lint", "--share"]
         shared = SHARED if ONE_GPU else {}
         settings = [word for key, value in {**shared, **self.settings, **more}.items() for word in ("--set", f"{key}={value}")]
         recipe = SOURCE / "configs/trl-grpo.yaml"
@@ -199,11 +267,15 @@ def judge_recipe(run, result):
     first, last = (sum(some) / max(len(some), 1) for some in (rewards[:5], rewards[-5:]))
     if not first < last:
         result["wrong"].append(f"the reward went from {first:.3f} to {last:.3f}")
-    roles = spans(run)
+    processes = spans(run)
+    roles = {process.partition(".")[0]: 0.0 for process in processes}
+    for process, seconds in processes.items():
+        role = process.partition(".")[0]
+        roles[role] = max(roles[role], seconds)
     own = run.ended - sum(roles.values())
     if own > SHARE:
         result["wrong"].append(f"nlaunch itself took {own:.1f} s, more than {SHARE}")
-    times = ", ".join(f"{process} {seconds:.1f} s" for process, seconds in roles.items())
+    times = ", ".join(f"{role} {seconds:.1f} s" for role, seconds in roles.items())
     result["said"]["sentence"] += (f"; reward {first:.3f} to {last:.3f} (means of 5 steps); {run.ended:.1f} s in all: {times}, "
                                    f"nlaunch itself {own:.1f} s")
 
@@ -219,7 +291,7 @@ def do(name, folder):
         env["CUDA_VISIBLE_DEVICES"] = "0,0"
     run = Run(row, folder, env, dict(row.settings))
     result = faults.carry_out(run)
-    if name == "recipe":
+    if name in RECIPES:
         judge_recipe(run, result)
     shutil.rmtree(run.path / "model", ignore_errors=True)
     shutil.rmtree(run.path / "model-wider", ignore_errors=True)
@@ -252,8 +324,8 @@ class Rows:
         self.lock = threading.Lock()
 
     def do(self, name):
-        if CPU and name in NEED_GPUS:
-            self.results[name] = "not run: needs GPUs"
+        if (CPU and name in NEED_GPUS) or (not CPU and name in FOUR_GPUS and GPUS < 4):
+            self.results[name] = f"not run: needs {'four ' if name in FOUR_GPUS else ''}GPUs"
             return
         start = time.monotonic()
         if start + self.longest > self.deadline:
