@@ -115,7 +115,7 @@ bool Collector::is_aside(const Match& match) {
 void Collector::note_end(const Match& match) {
   const auto& id = match.signature->id;
   const bool is_server = id == "end.server";
-  const bool is_asked = id == "end.asked" || id == "end.part" || is_server;
+  const bool is_asked = id == "end.asked" || id == "end.part" || id == kPassedOn || is_server;
   if (!is_asked && id != "end.begun") return;
   is_ending_ = true;
   const auto& standing = standings_.at(match.position.file);

@@ -17,6 +17,9 @@ struct Tally {
   std::uint64_t count = 0;
 };
 
+/// The signature of a server that asks its parts to exit.
+inline constexpr std::string_view kPassedOn = "end.passed-on";
+
 /// What is known about a file from elsewhere.
 struct FileStanding {
   Standing of = Standing::unknown;

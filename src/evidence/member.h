@@ -48,9 +48,9 @@ struct Member {
   std::string last_step{};   ///< "1000/1000", if its log shows that all steps are done
   Stack python;              ///< empty: not available
   Stack native;
-  std::vector<Connection> connections{};
-  std::optional<Server> server{};   ///< if it was queried
-  std::vector<std::string> gpus{};  ///< bus ids
+  std::vector<Connection> connections{};  ///< of its main program; of a server: of its whole tree
+  std::optional<Server> server{};         ///< if it was queried
+  std::vector<std::string> gpus{};        ///< bus ids
 
   /// "learner.1 (rank 1) on nid002"
   [[nodiscard]] std::string str() const;

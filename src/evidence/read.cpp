@@ -104,10 +104,12 @@ struct Files {
   json server;   ///< an object, empty if it was not queried
 };
 
-std::vector<Connection> connections_of(const json& sockets, pid_t pid) {
+/// Of a process, or of the whole tree of a server: its clients may be connected to any of its processes
+/// (vLLM's --api-server-count).
+std::vector<Connection> connections_of(const json& sockets, std::optional<pid_t> pid) {
   std::vector<Connection> connections;
   for (const auto& one : sockets) {
-    if (one.value("pid", 0) == pid && one.value("state", "") == "ESTABLISHED")
+    if ((!pid || one.value("pid", 0) == *pid) && one.value("state", "") == "ESTABLISHED")
       connections.push_back({one.value("local", ""), one.value("peer", "")});
   }
   return connections;
@@ -129,7 +131,8 @@ void describe(Member& member, const json& process, const Files& files) {
   if (!threads.empty()) member.wait_channel = threads[0].value("wait_channel", "");
   member.python = stack_of(files.python, member.pid);
   member.native = stack_of(files.native, member.pid);
-  member.connections = connections_of(files.sockets, member.pid);
+  member.connections =
+      connections_of(files.sockets, member.server ? std::nullopt : std::optional(member.pid));
 }
 
 /// The other programs below one: no shells, and none that have exited.

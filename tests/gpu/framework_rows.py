@@ -97,11 +97,13 @@ ROLLOUT_WORKER = r".*multiprocessing.spawn.*spawn_main"
 
 def on_four(row, *settings, **more):
     """A row in which both sides have two GPUs, or on a CPU two processes that share the cores."""
-    changed = {**row.settings, **{key: value for some in settings for key, value in some.items()}}
+    changed = {**FAULTED, **row.settings, **{key: value for some in settings for key, value in some.items()}}
     if CPU:
-        changed = {"roles.engine.env.VLLM_CPU_OMP_THREADS_BIND": "0|1", **changed, "watch.stall": SLOW_STALL}
+        changed["roles.engine.env.VLLM_CPU_OMP_THREADS_BIND"] = "0|1"
+        if changed["watch.stall"] == WHOLE_GPU["watch.stall"]:
+            changed["watch.stall"] = SLOW_STALL
         more["seconds"] = more.get("seconds", row.seconds) + 30
-    return dataclasses.replace(row, settings={**FAULTED, **changed}, **more)
+    return dataclasses.replace(row, settings=changed, **more)
 
 
 def four_gpus():

@@ -26,7 +26,7 @@ std::string listed(const std::vector<std::string>& names);
 /// Its main thread waits for the network.
 bool waits_in_network(const Member& member);
 
-/// There is at least one TCP connection between the main programs of both.
+/// There is at least one TCP connection between them.
 bool are_connected(const Member& one, const Member& other);
 
 /// It waits for the network, and is connected to that server.

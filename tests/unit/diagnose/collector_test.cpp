@@ -219,6 +219,12 @@ TEST(AskedToEnd, IsTheServerWhereItHasAskedItsPart) {
   EXPECT_EQ(asked_in(text_of({kPart, kAsked})), "1 end.part: EngineCore (pid 7)");
 }
 
+TEST(AskedToEnd, IsTheSenderWhereThatIsTold) {
+  constexpr std::string_view kSent =
+      "(MainProcess pid=3) [shutdown] Process manager: send sigterm to process ApiServer_0\n";
+  EXPECT_EQ(asked_in(text_of({kSent, kAsked, kServer})), "1 end.passed-on: MainProcess (pid 3)");
+}
+
 TEST(AskedToEnd, IsOfInterestOnlyBeforeTheRunWasDecided) {
   EXPECT_EQ(asked_in(kAsked, {}), "");
   EXPECT_EQ(asked_in(kAsked, {Standing::stopped}), "");

@@ -494,6 +494,37 @@ TEST_F(DiagnoseRun, TellsWhoWasAskedToEndBeforeTheRunWasDecided) {
             "find out what sent SIGTERM: a person, the scheduler, or a site script");
 }
 
+// A server that loses a part asks its other parts to exit; one that is asked itself may kill them.
+TEST_F(DiagnoseRun, WhoWasAskedToEndBecauseAnotherWasKilledIsNotTheCause) {
+  constexpr std::string_view kSibling =
+      "(EngineCore_DP0 pid=7) [shutdown] EngineCore: trigger received signal=SIGTERM\n";
+  constexpr std::string_view kServer = "(APIServer pid=6) INFO [shutdown] API server: shutdown triggered\n";
+  constexpr std::string_view kPassedOn =
+      "(MainProcess pid=3) INFO [shutdown] Process manager: send sigterm to process ApiServer_0\n";
+  const auto cause = [&](std::string_view log, std::string_view end, int pid = 5) {
+    write("learner.0", log);
+    return told(ended(
+        R"({"code": 1})",
+        fmt::format(
+            R"(, "lost_child": {{"process": "learner.0", "name": "EngineCore_DP1", "pid": {}, "end": {}}})",
+            pid, end)));
+  };
+  const std::string killed =
+      "process-killed 55 sure: EngineCore_DP1 (pid 5) of learner.0 was killed (SIGKILL), not by nlaunch";
+  EXPECT_EQ(cause(kSibling, R"({"signal": "SIGKILL"})"), killed);
+  EXPECT_EQ(cause(kPassedOn, R"({"signal": "SIGKILL"})"), killed);
+  EXPECT_EQ(cause(kServer, R"({"signal": "SIGKILL"})"),
+            "process-terminated 55 likely: APIServer (pid 6) of learner.0 was terminated (SIGTERM), not by "
+            "nlaunch");
+  EXPECT_EQ(cause(kSibling, R"({"code": 0})").substr(0, 40), "process-terminated 55 likely: EngineCore");
+  EXPECT_EQ(cause(kSibling, R"({"signal": "SIGTERM"})").substr(0, 40),
+            "process-terminated 55 likely: EngineCore");
+  EXPECT_EQ(cause(kSibling, R"({"signal": "SIGKILL"})", 7).substr(0, 18), "process-terminated");
+  EXPECT_EQ(cause(kPassedOn, R"({"code": 0})"),
+            "process-terminated 55 likely: MainProcess (pid 3) of learner.0 was terminated (SIGTERM), not by "
+            "nlaunch");
+}
+
 constexpr std::string_view kMissing = "run.sh: line 3: tool: command not found\n";
 
 TEST(MissingProgram, IsTheCauseWhereNothingComesBehindIt) {

@@ -42,6 +42,25 @@ TEST_F(ReadEvidence, HasTheConnectionsOfAProcess) {
   EXPECT_EQ(evidence->members[0].connections[0].peer, "10.0.0.2:6");
 }
 
+// A client may be connected to any process of a server, as vLLM has with --api-server-count.
+TEST_F(ReadEvidence, HasTheConnectionsOfAllProcessesOfAServer) {
+  const std::string sockets =
+      R"([{"pid": 7, "state": "ESTABLISHED", "local": "10.0.0.1:5", "peer": "10.0.0.2:6"},
+          {"pid": 8, "state": "ESTABLISHED", "local": "10.0.0.1:8000", "peer": "10.0.0.3:9"}])";
+  write("learner.0/sockets.json", sockets);
+  write("engine.0/sockets.json", sockets);
+  write("engine.0/processes.json",
+        R"({"name": "engine.0", "pid": 7, "processes": [{"pid": 7, "program": true, "state": "S"},
+            {"pid": 8, "parent": 7, "program": true, "state": "S"}]})");
+  write("engine.0/server.json", R"({"url": "http://10.0.0.1:8000/health"})");
+  const auto evidence = read_evidence(folder_);
+  ASSERT_TRUE(evidence);
+  ASSERT_EQ(evidence->members.size(), 2U);
+  EXPECT_EQ(evidence->members[0].process, "engine.0");
+  EXPECT_EQ(evidence->members[0].connections.size(), 2U);
+  EXPECT_EQ(evidence->members[1].connections.size(), 1U);
+}
+
 // A helper of a shell is not the process; where nothing else is there, its end is all that is known.
 TEST_F(ReadEvidence, TakesNoHelperThatHasEndedForTheProcess) {
   const auto state = [this](const std::string& processes) {
