@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs configs/trl-grpo.yaml with the real TRL and vLLM on two GPUs, with and without faults. nlaunch has to report which process failed and
+# Runs configs/trl-grpo.yaml with the real TRL and vLLM on two or four GPUs, with and without faults. nlaunch has to report which process failed and
 # why. Needs no network and no build, only dist/ (or build/), configs/, site-profiles/, scripts/, tests/ and a Python environment.
 #
 #   scripts/gpu-frameworks.sh --bundle FOLDER   with a network: packs what the machine lacks, in files of 47 MB
@@ -7,7 +7,8 @@
 #   scripts/gpu-frameworks.sh [--minutes N] [--jobs N] [--table FILE.md] [--keep FOLDER] [ROW...]   on the machine: runs the rows, most valuable first
 #   scripts/gpu-frameworks.sh --list            lists the rows
 #
-# Exits with 1 if a row is wrong. On a machine with one GPU the engine and the learner share it, without a preflight.
+# Exits with 1 if a row is wrong. With too few GPUs for a row (one, or of the rows with two ranks fewer than four), engine and learner share
+# them, without a preflight.
 # FRAMEWORKS_CPU=1 uses the recipe's overlay cpu, with vLLM's CPU build in FRAMEWORKS_VENV, and runs the rows that need no GPU.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit

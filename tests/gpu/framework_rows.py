@@ -1,4 +1,7 @@
-"""The rows of scripts/gpu-frameworks.sh: the TRL recipe on two and four GPUs, and what is done to it; judged as the fault matrix is."""
+"""The rows of scripts/gpu-frameworks.sh: the TRL recipe on two GPUs, also with two ranks and two workers, and what is done to it.
+
+They are judged as the fault matrix is. Where there are too few GPUs, engine and learner share them, without a preflight.
+"""
 
 import argparse
 import concurrent.futures
@@ -25,7 +28,14 @@ from faults import Row  # noqa: E402
 CPU = bool(os.environ.get("FRAMEWORKS_CPU"))
 GPUS = int(os.environ.get("FRAMEWORKS_GPUS", "0"))
 ONE_GPU = GPUS == 1
-# NCCL refuses a GPU to two processes of one host; by NCCL_HOSTID each is a host of its own. The preflight refuses it, too.
+
+
+def shared(name):
+    """Whether engine and learner have to share the GPUs."""
+    return 0 < GPUS < (4 if name in FOUR_GPUS else 2)
+
+
+# NCCL refuses a GPU to two processes of one host; by NCCL_HOSTID each role is a host of its own. The preflight refuses it, too.
 SHARED = {"roles.engine.env.NCCL_HOSTID": "engine", "roles.learner.env.NCCL_HOSTID": "learner"}
 VENV = pathlib.Path(os.environ.get("FRAMEWORKS_VENV", "venv"))
 CACHE = pathlib.Path.home() / ".cache"  # what vLLM compiles serves the next row
@@ -75,7 +85,7 @@ def in_training(what, faulty, cause, **more):
 
 
 SLOW_STALL = "40s"  # four processes on two cores take long for a step
-# Four GPUs: a learner of two ranks, and a server of two workers. The ranks are nlaunch's, or those of a launcher that is the learner's process.
+# For four GPUs: a learner of two ranks, and a server of two workers. The ranks are nlaunch's, or those of a launcher that is the learner's process.
 RANKS = {"roles.learner.per_node": 2}
 TENSOR_PARALLEL = {"roles.engine.gpus": 2}
 DATA_PARALLEL = {"roles.engine.gpus": 2, "roles.engine.wrapper": f'[sh, -c, \'exec "$@" {SMALL} --tensor-parallel-size=1 --data-parallel-size=2\', sh]'}
@@ -246,9 +256,9 @@ class Run(faults.Run):
 
     def command(self, runs="runs", **more):
         where = ["--with", "cpu", "--site", "local"] if CPU else ["--site", str(GPU / "h200.yaml"), "--site-dir", str(SOURCE / "site-profiles")]
-        checks = [] if self.folder.name in ("recipe", "ddp_tensor_parallel") and not ONE_GPU else ["--no-preflight", "--no-lint", "--share"]
-        shared = SHARED if ONE_GPU else {}
-        settings = [word for key, value in {**shared, **self.settings, **more}.items() for word in ("--set", f"{key}={value}")]
+        checks = [] if self.folder.name in ("recipe", "ddp_tensor_parallel") and not shared(self.folder.name) else ["--no-preflight", "--no-lint", "--share"]
+        apart = SHARED if shared(self.folder.name) else {}
+        settings = [word for key, value in {**apart, **self.settings, **more}.items() for word in ("--set", f"{key}={value}")]
         recipe = SOURCE / "configs/trl-grpo.yaml"
         return [str(faults.NLAUNCH), "run", str(recipe), *where, *checks, "--runs-dir", str(self.folder / runs), "--color", "never", *settings]
 
@@ -289,8 +299,8 @@ def do(name, folder):
     folder.mkdir(parents=True)
     env = {**os.environ, "VIRTUAL_ENV": str(VENV), "TORCHINDUCTOR_CACHE_DIR": str(CACHE / "inductor"), "HF_HUB_OFFLINE": "1",
            "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}
-    if ONE_GPU:
-        env["CUDA_VISIBLE_DEVICES"] = "0,0"
+    if shared(name):
+        env["CUDA_VISIBLE_DEVICES"] = ",".join(2 * [str(gpu) for gpu in range(GPUS)])
     run = Run(row, folder, env, dict(row.settings))
     result = faults.carry_out(run)
     if name in RECIPES:
@@ -326,8 +336,8 @@ class Rows:
         self.lock = threading.Lock()
 
     def do(self, name):
-        if (CPU and name in NEED_GPUS) or (not CPU and name in FOUR_GPUS and GPUS < 4):
-            self.results[name] = f"not run: needs {'four ' if name in FOUR_GPUS else ''}GPUs"
+        if (CPU and name in NEED_GPUS) or (ONE_GPU and name in FOUR_GPUS):
+            self.results[name] = f"not run: needs {'two ' if ONE_GPU else ''}GPUs"
             return
         start = time.monotonic()
         if start + self.longest > self.deadline:
