@@ -217,6 +217,8 @@ TEST(AskedToEnd, IsTheServerWhereItHasAskedItsPart) {
   EXPECT_EQ(asked_in(kPart), "1 end.part: EngineCore (pid 7)");
   EXPECT_EQ(asked_in(text_of({kPart, kServer})), "2 end.server: APIServer (pid 5)");
   EXPECT_EQ(asked_in(text_of({kPart, kAsked})), "1 end.part: EngineCore (pid 7)");
+  constexpr std::string_view kLost = "RuntimeError: Engine core process EngineCore_DP1 died unexpectedly.\n";
+  EXPECT_EQ(asked_in(text_of({kPart, kLost, kServer})), "1 end.part: EngineCore (pid 7)");
 }
 
 TEST(AskedToEnd, IsTheSenderWhereThatIsTold) {
