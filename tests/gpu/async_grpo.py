@@ -1,15 +1,19 @@
 """The wrapper of a learner that trains asynchronously: async_grpo.py PYTHON train.py ARGUMENT..., with TRL's AsyncGRPOTrainer.
 
-The trainer downloads the kernel of its attention from the hub; here PyTorch's own attention stands in for it.
+The trainer downloads the kernel of its attention from the hub; here PyTorch's own attention stands in for it. It accepts only chat templates that
+it knows.
 """
 
 import importlib
 import itertools
 import os
+import pathlib
 import sys
 
 import torch
+import trl
 from torch.nn.functional import scaled_dot_product_attention
+from transformers import AutoTokenizer
 from trl.experimental.async_grpo import AsyncGRPOConfig, AsyncGRPOTrainer, packing
 
 
@@ -29,11 +33,17 @@ def config(use_vllm, vllm_mode, vllm_group_port, use_cpu, **more):
     return AsyncGRPOConfig(**more)
 
 
+def trainer(model, **more):
+    tokenizer = AutoTokenizer.from_pretrained(model)
+    tokenizer.chat_template = (pathlib.Path(trl.__file__).parent / "chat_templates/qwen2_5.jinja").read_text()
+    return AsyncGRPOTrainer(model=model, processing_class=tokenizer, **more)
+
+
 if __name__ == "__main__":
     script = sys.argv[2]
     sys.argv = sys.argv[2:]
     sys.path.insert(0, os.path.dirname(os.path.abspath(script)))
     packing._flash_attn = Kernel
     train = importlib.import_module(os.path.basename(script).removesuffix(".py"))
-    train.GRPOConfig, train.GRPOTrainer = config, AsyncGRPOTrainer
+    train.GRPOConfig, train.GRPOTrainer = config, trainer
     train.main()

@@ -88,7 +88,7 @@ SLOW_STALL = "40s"  # four processes on two cores take long for a step
 # For four GPUs: a learner of two ranks, and a server of two workers. The ranks are nlaunch's, or those of a launcher that is the learner's process.
 RANKS = {"roles.learner.per_node": 2}
 TENSOR_PARALLEL = {"roles.engine.gpus": 2}
-DATA_PARALLEL = {"roles.engine.gpus": 2, "roles.engine.wrapper": f'[sh, -c, \'exec "$@" {SMALL} --tensor-parallel-size=1 --data-parallel-size=2\', sh]'}
+DATA_PARALLEL = {**engine(f'exec "$@" {SMALL} --tensor-parallel-size=1 --data-parallel-size=2'), "roles.engine.gpus": 2}
 
 
 def launched(*words):
@@ -100,7 +100,9 @@ FSDP2 = next(VENV.glob("lib/python*/site-packages/trl/accelerate_configs/fsdp2.y
 TORCHRUN = launched(VENV / "bin/python", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "--no-python")
 ACCELERATE_FSDP = launched(VENV / "bin/python", "-m", "accelerate.commands.launch", f"--config_file={FSDP2}", "--num_processes=2",
                            "--main_process_port=0", "--no_python")
-ASYNCHRONOUS = {"roles.learner.wrapper": f"[{VENV}/bin/python, {GPU}/async_grpo.py]"}
+# This trainer requests the model by its path, and its worker imports everything once more.
+ASYNCHRONOUS = {**engine(f'exec "$@" {SMALL} --tensor-parallel-size=1 --data-parallel-size=2 --served-model-name "$3"'), **RANKS, "roles.engine.gpus": 2,
+                "roles.learner.wrapper": f"[{VENV}/bin/python, {GPU}/async_grpo.py]", "watch.stall": "60s"}
 RANK = r"\S*python\S* \S*(train|faulty|async_grpo)\.py .*"
 ROLLOUT_WORKER = r".*multiprocessing.spawn.*spawn_main"
 
@@ -122,7 +124,7 @@ def four_gpus():
         ("ddp_tensor_parallel", "two ranks of nlaunch's, DDP; a server that is tensor parallel over two GPUs", {**RANKS, **TENSOR_PARALLEL}),
         ("torchrun_tensor_parallel", "two ranks of torchrun's, DDP; the same server", {**TORCHRUN, **TENSOR_PARALLEL}),
         ("fsdp_data_parallel", "two ranks of `accelerate launch`, FSDP2; a server with --data-parallel-size 2", {**ACCELERATE_FSDP, **DATA_PARALLEL}),
-        ("asynchronous", "TRL's AsyncGRPOTrainer with two ranks of nlaunch's; a server with --data-parallel-size 2", {**RANKS, **DATA_PARALLEL, **ASYNCHRONOUS}),
+        ("asynchronous", "TRL's AsyncGRPOTrainer with two ranks of nlaunch's; a server with --data-parallel-size 2", ASYNCHRONOUS),
     ):
         patient = {"vars.steps": STEPS, "watch.start": "20m", "watch.stall": "10m"}  # as the recipe has it
         yield name, on_four(dataclasses.replace(nothing, what=f"nothing: {what}"), settings, patient)
@@ -144,9 +146,11 @@ def four_gpus():
     yield "fsdp_rank_killed", on_four(kill("a rank of `accelerate launch`", "learner.0", RANK, "train.py"), split, seconds=40)
     yield "fsdp_rank_stopped", on_four(stop("a rank of `accelerate launch`", "learner.0", RANK, "train.py"), split, seconds=STOPPED)
     yield "torchrun_rank_killed", on_four(kill("a rank of torchrun", "learner.0", RANK, "train.py"), {**TORCHRUN, **TENSOR_PARALLEL}, seconds=40)
-    asynchronous = {**RANKS, **DATA_PARALLEL, **ASYNCHRONOUS}
-    yield "async_rank_stopped", on_four(stop(rank, "learner.1", "", "learner.1"), asynchronous, seconds=STOPPED)
-    yield "async_rollout_killed", on_four(kill("the rollout worker of AsyncGRPOTrainer", "learner.0", ROLLOUT_WORKER, "learner.0", code=(1, 124)), asynchronous, seconds=STOPPED)
+    yield "async_rank_stopped", on_four(stop(rank, "learner.1", "", "learner.1"), ASYNCHRONOUS, seconds=STOPPED + 50)
+    yield "async_rollout_killed", on_four(kill("the rollout worker of AsyncGRPOTrainer", "learner.0", ROLLOUT_WORKER, "learner.0", code=(1, 124)), ASYNCHRONOUS, seconds=STOPPED + 50)
+    unserved = {key: DATA_PARALLEL.get(key, value) for key, value in ASYNCHRONOUS.items()}
+    yield "async_model_unserved", on_four(Row("the server serves the model by another name than AsyncGRPOTrainer requests", fault_rows.at_start, first=".*",
+                                              culprit="engine.0|learner.0", cause="model-not-served", code=124, seconds=300, fix="served-model-name"), unserved)
 
 
 @contextlib.contextmanager
@@ -229,8 +233,8 @@ FOUR_GPUS = dict(four_gpus())
 ROWS.update(FOUR_GPUS)
 RECIPES = {name for name, row in ROWS.items() if row.what.startswith("nothing: ")}
 ALONE = {"recipe", "ddp_tensor_parallel", "learner_cuda_oom", "engine_gpu_full"}  # of those at once: they want their GPUs to themselves
-NEED_GPUS = {"nccl_versions", "learner_cuda_oom", "engine_gpu_full", "kv_cache_too_small", "weights_of_other_shapes", "compile_cache_broken", "asynchronous",
-             "async_rank_stopped", "async_rollout_killed"}
+NEED_GPUS = {"nccl_versions", "learner_cuda_oom", "engine_gpu_full", "kv_cache_too_small", "weights_of_other_shapes", "compile_cache_broken",
+             *(name for name in ROWS if name.startswith("async"))}
 
 
 def gpu_processes():

@@ -47,7 +47,9 @@ def make_groups():
 
 
 if ranks_per_host := int(os.environ.get("RANKS_PER_HOST", "0")):
-    os.environ["NCCL_HOSTID"] = f"host-{local_rank // ranks_per_host}"  # NCCL refuses a GPU to two ranks of one host
+    # NCCL refuses a GPU to two ranks of one host, and CUDA a list with a GPU in it twice.
+    os.environ["NCCL_HOSTID"] = f"host-{local_rank // ranks_per_host}"
+    os.environ["CUDA_VISIBLE_DEVICES"] = str(local_rank % ranks_per_host)
 device = torch.device("cuda", local_rank % torch.cuda.device_count())
 torch.cuda.set_device(device)
 dist.init_process_group("nccl", device_id=device)
