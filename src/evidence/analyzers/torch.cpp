@@ -4,6 +4,7 @@
 #include <charconv>
 #include <map>
 #include <optional>
+#include <set>
 #include <string_view>
 
 #include "base/registry.h"
@@ -26,8 +27,10 @@ struct RecordedRanks {
   std::map<int, const RecordedGroup*> recorded;  ///< by rank
 };
 
-std::map<std::string, RecordedRanks> groups_of(const std::vector<Recording>& recordings) {
-  std::map<std::string, RecordedRanks> groups;
+using Groups = std::map<std::string, RecordedRanks>;
+
+Groups groups_of(const std::vector<Recording>& recordings) {
+  Groups groups;
   for (const auto& recording : recordings) {
     for (const auto& [name, recorded] : recording.groups) {
       auto& group = groups[name];
@@ -67,6 +70,13 @@ struct Stuck {
   std::vector<int> silent;  ///< left no recording
 };
 
+const RecordedOperation* operation_at(const RecordedGroup& group, std::int64_t sequence) {
+  const auto found = std::ranges::find_if(group.operations, [&](const auto& operation) {
+    return !operation.point_to_point && operation.sequence == sequence;
+  });
+  return found == group.operations.end() ? nullptr : &*found;
+}
+
 std::optional<Stuck> stuck_at(const RecordedRanks& group) {
   std::optional<std::int64_t> first;
   for (const auto& [rank, recorded] : group.recorded) {
@@ -81,12 +91,8 @@ std::optional<Stuck> stuck_at(const RecordedRanks& group) {
       stuck.silent.push_back(rank);
       continue;
     }
-    const auto& operations = recorded->second->operations;
-    const auto found = std::ranges::find_if(operations, [&](const auto& operation) {
-      return !operation.point_to_point && operation.sequence == *first;
-    });
-    if (found != operations.end()) {
-      stuck.entered[rank] = &*found;
+    if (const auto* operation = operation_at(*recorded->second, *first)) {
+      stuck.entered[rank] = operation;
     } else if (last_entered(*recorded->second) < *first) {
       stuck.absent.push_back(rank);
     }
@@ -130,8 +136,20 @@ struct RecorderFindings {
   std::vector<Accused> different;  ///< entered another collective, or with a different size
   bool minority = true;            ///< they are fewer than the others
   std::map<std::size_t, std::string> absent_why;
+  std::set<std::size_t> silent;  ///< left no recording: whether they wait themselves is unknown
   std::vector<std::string> says;
 };
+
+/// Ranks that have entered a collective wait for those that have not.
+void wait_for(const std::vector<int>& waiting, const std::vector<int>& others, const Index& index,
+              RecorderFindings& findings) {
+  for (const int waiter : waiting) {
+    for (const int other : others) {
+      if (index.contains(waiter) && index.contains(other) && waiter != other)
+        findings.waits[index.at(waiter)].insert(index.at(other));
+    }
+  }
+}
 
 std::string ranks_text(const std::vector<int>& ranks) {
   std::vector<std::string> names;
@@ -139,17 +157,39 @@ std::string ranks_text(const std::vector<int>& ranks) {
   return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", listed(names));
 }
 
-void compare_stuck(const RecordedRanks& group, const Stuck& stuck, const Index& index,
+/// What the ranks of the groups beside this one entered as their collective with this number, if all of them
+/// agree: groups of as many ranks, as tensor parallelism has them.
+std::optional<std::string> usual_beside(const Groups& groups, const RecordedRanks& group,
+                                        std::int64_t sequence) {
+  std::set<std::string> entered;
+  for (const auto& [name, other] : groups) {
+    if (&other == &group || other.ranks.size() != group.ranks.size()) continue;
+    for (const auto& [rank, recorded] : other.recorded) {
+      if (const auto* operation = operation_at(*recorded, sequence))
+        entered.insert(operation_signature(*operation));
+    }
+  }
+  return entered.size() == 1 ? std::optional(*entered.begin()) : std::nullopt;
+}
+
+/// Ranks of a group in which not all entered the same.
+void compare_stuck(const Groups& groups, const RecordedRanks& group, const Stuck& stuck, const Index& index,
                    RecorderFindings& findings) {
   std::map<std::string, std::vector<int>> same;
   for (const auto& [rank, operation] : stuck.entered) same[operation_signature(*operation)].push_back(rank);
   if (same.size() < 2) return;
-  const auto most = std::ranges::max_element(same, {}, [](const auto& one) { return one.second.size(); });
-  findings.minority = findings.minority && most->second.size() * 2 > stuck.entered.size();
+  auto most = std::ranges::max_element(same, {}, [](const auto& one) { return one.second.size(); });
+  const bool majority = most->second.size() * 2 > stuck.entered.size();
+  const auto usual = majority ? std::nullopt : usual_beside(groups, group, stuck.sequence);
+  const auto as_beside = usual ? same.find(*usual) : same.end();
+  if (as_beside != same.end()) most = as_beside;
+  const bool told = majority || as_beside != same.end();
+  findings.minority = findings.minority && majority;
   for (const auto& [what, ranks] : same) {
-    findings.says.push_back(fmt::format("group {}, collective {}: {} entered {}", group.name, stuck.sequence,
-                                        ranks_text(ranks), what));
-    if (&ranks == &most->second && most->second.size() * 2 > stuck.entered.size()) continue;
+    findings.says.push_back(fmt::format("group {}, collective {}: {} entered {}{}", group.name,
+                                        stuck.sequence, ranks_text(ranks), what,
+                                        usual == what ? ", as the groups beside it" : ""));
+    if (told && what == most->first) continue;
     for (const int rank : ranks) {
       if (index.contains(rank))
         findings.different.push_back(
@@ -158,14 +198,16 @@ void compare_stuck(const RecordedRanks& group, const Stuck& stuck, const Index& 
                          group.name, &ranks == &most->second ? "others" : ranks_text(most->second),
                          &ranks == &most->second ? "another one" : most->first)});
     }
+    if (told) wait_for(most->second, ranks, index, findings);
   }
 }
 
-void look_at_group(const RecordedRanks& group, const Index& index, RecorderFindings& findings) {
+void look_at_group(const Groups& groups, const RecordedRanks& group, const Index& index,
+                   RecorderFindings& findings) {
   add_messages(group, index, findings.messages);
   const auto stuck = stuck_at(group);
   if (!stuck) return;
-  compare_stuck(group, *stuck, index, findings);
+  compare_stuck(groups, group, *stuck, index, findings);
   const auto* any = stuck->entered.empty() ? nullptr : stuck->entered.begin()->second;
   if (any == nullptr || (stuck->absent.empty() && stuck->silent.empty())) return;
   std::vector<int> waiting;
@@ -183,10 +225,47 @@ void look_at_group(const RecordedRanks& group, const Index& index, RecorderFindi
     findings.absent_why[index.at(rank)] =
         fmt::format("has not entered collective {} ({}) of group {}, as {} did", stuck->sequence, any->name,
                     group.name, ranks_text(waiting));
-    for (const int waiter : waiting) {
-      if (index.contains(waiter)) findings.waits[index.at(waiter)].insert(index.at(rank));
-    }
   }
+  wait_for(waiting, stuck->absent, index, findings);
+  for (const int rank : stuck->silent) {
+    if (!index.contains(rank)) continue;
+    findings.silent.insert(index.at(rank));
+    findings.absent_why[index.at(rank)] = fmt::format(
+        "left no recording, while {} of group {} may wait for it", ranks_text(waiting), group.name);
+  }
+  wait_for(waiting, stuck->silent, index, findings);
+}
+
+/// Those whom the others wait for. Of one that left no recording it is unknown whether it waits, too: that it
+/// is waited for clears those that wait, and says little against it.
+void accuse_the_awaited(const Evidence& evidence, const Index& index, RecorderFindings& findings,
+                        Analysis& analysis) {
+  // Messages alone do not show a hang: they count for ranks that are late.
+  if (!findings.waits.empty()) {
+    for (const auto& [waiter, others] : findings.messages)
+      findings.waits[waiter].insert(others.begin(), others.end());
+  }
+  const auto blamed = blame(findings.waits);
+  const bool few = blamed.whom.size() * 2 <= index.size();
+  analysis.sure = blamed.sure && few;
+  analysis.weak = !blamed.whom.empty() && std::ranges::includes(findings.silent, blamed.whom);
+  if (analysis.weak && !few) return;
+  for (const auto i : blamed.whom) {
+    const auto why = findings.absent_why.find(i);
+    analysis.accused.push_back(
+        {i, why == findings.absent_why.end() ? "others wait for a message from it" : why->second});
+    analysis.sure = analysis.sure && !findings.silent.contains(i) && !may_wait_unseen(evidence, i);
+  }
+}
+
+/// It is certain if all that wait do so, directly or not, for those that are different.
+void accuse_the_different(const RecorderFindings& findings, Analysis& analysis) {
+  analysis.accused = findings.different;
+  const auto blamed = blame(findings.waits);
+  analysis.sure =
+      findings.minority && std::ranges::all_of(blamed.whom, [&](auto member) {
+        return std::ranges::find(analysis.accused, member, &Accused::member) != analysis.accused.end();
+      });
 }
 
 void look_at_role(const Evidence& evidence, const std::string& role, const std::vector<Recording>& recordings,
@@ -197,25 +276,13 @@ void look_at_role(const Evidence& evidence, const std::string& role, const std::
     if (member.role == role && member.rank) index[*member.rank] = i;
   }
   RecorderFindings findings;
-  for (const auto& [name, group] : groups_of(recordings)) look_at_group(group, index, findings);
+  const auto groups = groups_of(recordings);
+  for (const auto& [name, group] : groups) look_at_group(groups, group, index, findings);
   analysis.says.insert(analysis.says.end(), findings.says.begin(), findings.says.end());
-  if (!findings.different.empty()) {
-    analysis.accused = findings.different;
-    analysis.sure = findings.minority && findings.waits.empty();
-    return;
-  }
-  // Messages alone do not show a hang: they count for ranks that are late.
-  if (!findings.waits.empty()) {
-    for (const auto& [waiter, others] : findings.messages)
-      findings.waits[waiter].insert(others.begin(), others.end());
-  }
-  const auto blamed = blame(findings.waits);
-  analysis.sure = blamed.sure && blamed.whom.size() * 2 <= index.size();
-  for (const auto i : blamed.whom) {
-    const auto why = findings.absent_why.find(i);
-    analysis.accused.push_back(
-        {i, why == findings.absent_why.end() ? "others wait for a message from it" : why->second});
-    analysis.sure = analysis.sure && !may_wait_unseen(evidence, i);
+  if (findings.different.empty()) {
+    accuse_the_awaited(evidence, index, findings, analysis);
+  } else {
+    accuse_the_different(findings, analysis);
   }
 }
 

@@ -84,6 +84,86 @@ TEST(Recorder, WhoIsLateInOneGroupAndWaitsInAnotherIsAVictim) {
   EXPECT_EQ(culprits(verdict, evidence), Ranks{3});
 }
 
+/// Two groups of data-parallel ranks, 0 and 2, 1 and 3, across two of tensor-parallel ones, 0 and 1, 2 and 3:
+/// what each rank has done in the group of its neighbour and in the other.
+Recording crossed(int rank, std::vector<RecordedOperation> tensor, std::vector<RecordedOperation> data) {
+  const int first = rank / 2 * 2;
+  Recording one;
+  one.rank = rank;
+  one.groups[rank < 2 ? "1" : "2"] = {"tensor", {first, first + 1}, std::move(tensor)};
+  one.groups[rank % 2 == 0 ? "3" : "4"] = {"data", {rank % 2, rank % 2 + 2}, std::move(data)};
+  return one;
+}
+
+/// 3 was killed or stopped before the fifth collective with its neighbour, so that 2 does not come to that
+/// with 0.
+Evidence without_the_last() {
+  const auto done = operation(4, "completed");
+  const auto open = operation(5, "started");
+  auto evidence = on_gpus({crossed(0, {done, operation(5, "completed")}, {done, open}),
+                           crossed(1, {done, operation(5, "completed")}, {done, open}),
+                           crossed(2, {done, open}, {done})});
+  evidence.members.push_back(in(3, {}, ""));
+  return evidence;
+}
+
+TEST(Recorder, WhoWaitsForOneWithoutARecordingIsCleared) {
+  auto evidence = without_the_last();
+  auto verdict = judge(evidence);
+  EXPECT_EQ(verdict.sentence,
+            "unsure: learner.3 (rank 3) on node0 may be the culprit: it left no recording, while rank 1 of "
+            "group 4 (data) may "
+            "wait for it; 3 others wait");
+  evidence.members[3].state = 'T';
+  verdict = judge(evidence);
+  EXPECT_EQ(verdict.sentence,
+            "learner.3 (rank 3) on node0 is the culprit: it is stopped (state T); 3 others wait");
+  evidence.members[3].state = 'X';
+  verdict = judge(evidence);
+  EXPECT_EQ(verdict.sentence, "learner.3 (rank 3) on node0 is the culprit: it is gone; 3 others wait");
+}
+
+TEST(Recorder, ManyWithoutARecordingTellNothing) {
+  auto evidence = on_gpus({recording(0, {operation(8, "started")})});
+  evidence.members.push_back(in(1, {}, ""));
+  evidence.members.push_back(in(2, {}, ""));
+  EXPECT_TRUE(judge(evidence).analyses[1].accused.empty());
+}
+
+TEST(Recorder, OfTwoSizesThatOfTheGroupsBesideIsTheUsualOne) {
+  const auto small = operation(5, "started", "all_reduce", "[[16]] Float");
+  const auto evidence =
+      on_gpus({crossed(0, {operation(5, "completed")}, {operation(4, "completed"), operation(5, "started")}),
+               crossed(1, {operation(5, "completed")}, {operation(4, "completed"), operation(5, "started")}),
+               crossed(2, {operation(5, "started")}, {operation(4, "completed")}),
+               crossed(3, {small}, {operation(4, "completed")})});
+  const auto verdict = judge(evidence);
+  EXPECT_FALSE(verdict.sure);
+  EXPECT_EQ(culprits(verdict, evidence), Ranks{3});
+}
+
+TEST(Recorder, WhoWaitsForOneOfAnotherSizeIsCleared) {
+  // 2 sends less than 0 and 1; 3 waits in a pair for 0, and 4 for 1.
+  const auto small = operation(8, "started", "all_reduce", "[[16]] Float");
+  const auto paired = [](int rank, int other, std::vector<RecordedOperation> operations,
+                         RecordedOperation world) {
+    auto one = recording(rank, {std::move(world)}, "0", {0, 1, 2});
+    one.groups[std::to_string(std::max(rank, other))] = {
+        "pair", {std::min(rank, other), std::max(rank, other)}, std::move(operations)};
+    return one;
+  };
+  const auto open = operation(8, "started");
+  auto third = paired(3, 0, {operation(3, "started")}, open);
+  auto fourth = paired(4, 1, {operation(3, "started")}, open);
+  third.groups.erase("0");
+  fourth.groups.erase("0");
+  const auto evidence =
+      on_gpus({paired(0, 3, {}, open), paired(1, 4, {}, open), recording(2, {small}), third, fourth});
+  const auto verdict = judge(evidence);
+  EXPECT_TRUE(verdict.sure);
+  EXPECT_EQ(culprits(verdict, evidence), Ranks{2});
+}
+
 TEST(Recorder, ThoseWhoWaitForEachOtherAreAllCandidates) {
   auto zero = recording(0, {operation(4, "started")}, "0", {0, 1});
   zero.groups["1"] = {"other", {0, 1}, {}};
