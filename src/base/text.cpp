@@ -126,6 +126,12 @@ std::string printable(std::string_view text) {
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {
+    const auto* plain = std::ranges::find_if_not(text, [](char c) { return c >= 0x20 && c < 0x7F; });
+    if (plain != text.begin()) {
+      out.append(text.begin(), plain);
+      text.remove_prefix(static_cast<std::size_t>(plain - text.begin()));
+      continue;
+    }
     const auto length = sequence_length(text);
     const auto byte = static_cast<unsigned char>(text[0]);
     // C1 controls (U+0080..U+009F) affect some terminals, too.

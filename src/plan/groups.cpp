@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
+#include <limits>
 #include <set>
 #include <utility>
 
@@ -16,49 +16,78 @@ void add_members(Group& group, const Plan& plan, std::uint32_t process) {
   for (const auto gpu : plan.processes[process].gpus) group.members.push_back({process, gpu});
 }
 
-/// For each GPU of a node that several processes use in turn, the process that represents it: a communicator
-/// can use a GPU only once. Roles that train come before roles that generate, and roles that start last
-/// before the others.
-std::map<std::pair<std::uint32_t, std::uint16_t>, std::uint32_t> owners(const Plan& plan) {
-  const auto stage = [&](std::uint32_t role) {
-    const auto found = std::ranges::find_if(
-        plan.stages, [&](const auto& roles) { return std::ranges::find(roles, role) != roles.end(); });
-    return found - plan.stages.begin();  // spawned roles are in no stage: they stay until the end
-  };
-  const auto before = [&](std::uint32_t a, std::uint32_t b) {
-    const auto& one = plan.processes[a];
-    const auto& two = plan.processes[b];
-    return std::pair(plan.role_of(one).kind, -stage(one.role)) <
-           std::pair(plan.role_of(two).kind, -stage(two.role));
-  };
-  std::map<std::pair<std::uint32_t, std::uint16_t>, std::uint32_t> found;
-  for (std::uint32_t i = 0; i < plan.processes.size(); ++i) {
-    for (const auto gpu : plan.processes[i].gpus) {
-      const auto [owner, is_new] = found.try_emplace({plan.processes[i].node, gpu}, i);
-      if (!is_new && before(i, owner->second)) owner->second = i;
+/// For each GPU, the process that represents it, if several use it in turn: a communicator can use a GPU only
+/// once. Roles that train come before roles that generate, and roles that start last before the others.
+class Owners {
+ public:
+  explicit Owners(const Plan& plan) : plan_(plan) {
+    for (const auto& process : plan.processes) {
+      nodes_ = std::max<std::size_t>(nodes_, process.node + 1);
+      for (const auto gpu : process.gpus) width_ = std::max<std::size_t>(width_, gpu + 1);
+    }
+    owners_.assign(nodes_ * width_, kNobody);
+    for (std::uint32_t i = 0; i < plan.processes.size(); ++i) {
+      for (const auto gpu : plan.processes[i].gpus) {
+        auto& owner = owners_[place(plan.processes[i].node, gpu)];
+        if (owner == kNobody || before(i, owner)) owner = i;
+      }
     }
   }
-  return found;
-}
 
-Group world(const Plan& plan) {
+  /// Of a GPU that a process uses.
+  [[nodiscard]] std::uint32_t of(std::uint32_t node, std::uint16_t gpu) const {
+    return owners_[place(node, gpu)];
+  }
+
+  /// One member per GPU of the node that a process uses.
+  [[nodiscard]] std::vector<Member> on(std::uint32_t node) const {
+    std::vector<Member> members;
+    for (std::size_t gpu = 0; node < nodes_ && gpu < width_; ++gpu) {
+      const auto owner = owners_[place(node, gpu)];
+      if (owner != kNobody) members.push_back({owner, static_cast<std::uint16_t>(gpu)});
+    }
+    return members;
+  }
+
+ private:
+  static constexpr auto kNobody = std::numeric_limits<std::uint32_t>::max();
+
+  [[nodiscard]] std::size_t place(std::uint32_t node, std::size_t gpu) const { return node * width_ + gpu; }
+  [[nodiscard]] auto stage(std::uint32_t role) const {
+    const auto found = std::ranges::find_if(
+        plan_.stages, [&](const auto& roles) { return std::ranges::find(roles, role) != roles.end(); });
+    return found - plan_.stages.begin();  // spawned roles are in no stage: they stay until the end
+  }
+  [[nodiscard]] bool before(std::uint32_t a, std::uint32_t b) const {
+    const auto& one = plan_.processes[a];
+    const auto& two = plan_.processes[b];
+    return std::pair(plan_.role_of(one).kind, -stage(one.role)) <
+           std::pair(plan_.role_of(two).kind, -stage(two.role));
+  }
+
+  const Plan& plan_;
+  std::size_t nodes_ = 0;
+  std::size_t width_ = 0;
+  std::vector<std::uint32_t> owners_;  ///< by node, by GPU
+};
+
+Group world(const Plan& plan, const Owners& owners) {
   Group group{"learner world", GroupKind::world, plan.backend, {}};
-  const auto owner_of = owners(plan);
   for (std::uint32_t i = 0; i < plan.processes.size(); ++i) {
     const auto& process = plan.processes[i];
     if (plan.role_of(process).kind != RoleKind::learner) continue;
     for (const auto gpu : process.gpus)
-      if (owner_of.at({process.node, gpu}) == i) group.members.push_back({i, gpu});
+      if (owners.of(process.node, gpu) == i) group.members.push_back({i, gpu});
   }
   return group;
 }
 
 /// Learner 0 with its first GPU, then all engines that get their weights over the network.
 std::vector<Member> usual_sync_members(const Plan& plan) {
-  const auto owner_of = owners(plan);
+  const Owners owners(plan);
   const auto learner = std::ranges::find_if(plan.processes, [&](const Process& process) {
     return plan.role_of(process).kind == RoleKind::learner && !process.gpus.empty() &&
-           &plan.processes[owner_of.at({process.node, process.gpus.front()})] == &process;
+           &plan.processes[owners.of(process.node, process.gpus.front())] == &process;
   });
   if (learner == plan.processes.end()) return {};
   Group group;
@@ -70,23 +99,21 @@ std::vector<Member> usual_sync_members(const Plan& plan) {
   return std::move(group.members);
 }
 
-std::vector<Group> by_node(const Plan& plan) {
-  std::vector<Group> groups(plan.node.count);
-  for (std::uint32_t node = 0; node < plan.node.count; ++node) {
-    groups[node] = {fmt::format("node {}", node), GroupKind::node, plan.backend, {}};
-  }
-  for (const auto& [place, process] : owners(plan)) {
-    const auto& [node, gpu] = place;
-    if (!plan.is_borrowed(node)) groups[node].members.push_back({process, gpu});
-  }
+std::vector<Group> by_node(const Plan& plan, const Owners& owners) {
+  std::vector<Group> groups;
+  groups.reserve(plan.node.count);
+  for (std::uint32_t node = 0; node < plan.node.count; ++node)
+    groups.push_back({fmt::format("node {}", node), GroupKind::node, plan.backend,
+                      plan.is_borrowed(node) ? std::vector<Member>() : owners.on(node)});
   return groups;
 }
 
 }  // namespace
 
 std::vector<Group> make_groups(const Plan& plan) {
-  auto groups = by_node(plan);
-  groups.push_back(world(plan));
+  const Owners owners(plan);
+  auto groups = by_node(plan, owners);
+  groups.push_back(world(plan, owners));
   for (std::uint32_t i = 0; i < plan.processes.size(); ++i) {
     const auto& process = plan.processes[i];
     const auto& role = plan.role_of(process);

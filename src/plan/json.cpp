@@ -12,16 +12,17 @@
 namespace nlaunch::plan {
 namespace {
 
-ordered_json write(const Plan& plan, const Process& process) {
-  return {{"role", plan.role_of(process).name},
-          {"index", process.index},
-          {"rank", process.rank},
-          {"node", process.node},
-          {"local_rank", process.local_rank},
-          {"local_size", process.local_size},
-          {"node_rank", process.node_rank},
-          {"gpus", process.gpus},
-          {"ports", process.ports}};
+/// The members of an object, in the order of the file: `out` is called with the name and the value of each.
+void each_member(const Plan& plan, const Process& process, auto&& out) {
+  out("role", plan.role_of(process).name);
+  out("index", process.index);
+  out("rank", process.rank);
+  out("node", process.node);
+  out("local_rank", process.local_rank);
+  out("local_size", process.local_size);
+  out("node_rank", process.node_rank);
+  out("gpus", process.gpus);
+  out("ports", process.ports);
 }
 
 Process read_process(const json& from, const std::map<std::string, std::uint32_t>& roles, const Plan& plan) {
@@ -54,13 +55,19 @@ Modules read_modules(const json& from) {
   return value_from<Modules>(whole);
 }
 
-ordered_json write(const Plan& /*plan*/, const Group& group) {
-  ordered_json members = ordered_json::array();
+void each_member(const Plan& /*plan*/, const Group& group, auto&& out) {
+  std::vector<std::array<std::int64_t, 2>> members;
   for (const auto& member : group.members) members.push_back({member.process, member.gpu});
-  return {{"name", group.name},
-          {"kind", name_of(group.kind)},
-          {"backend", name_of(group.backend)},
-          {"members", std::move(members)}};
+  out("name", group.name);
+  out("kind", std::string(name_of(group.kind)));
+  out("backend", std::string(name_of(group.backend)));
+  out("members", members);
+}
+
+ordered_json object_of(const Plan& plan, const auto& value) {
+  auto object = ordered_json::object();
+  each_member(plan, value, [&](const char* name, const auto& member) { object[name] = member; });
+  return object;
 }
 
 void read_groups(const json& from, Plan& plan) {
@@ -309,7 +316,7 @@ ordered_json outline(const Plan& plan) {
   return out;
 }
 
-/// The text of an object or a list, which gets its values one by one.
+/// Text of JSON that is written value by value, as nlohmann's dump() has it.
 class TextWriter {
  public:
   explicit TextWriter(int indent) : indent_(indent) {}
@@ -325,9 +332,10 @@ class TextWriter {
     text_ += bracket;
     is_empty_ = false;
   }
-  void key(const std::string& name) {
+  void key(std::string_view name) {
     next();
-    text_ += json_text(ordered_json(name)) + (indent_ < 0 ? ":" : ": ");
+    text(name);
+    text_ += indent_ < 0 ? ":" : ": ";
   }
   void next() {
     if (!is_empty_) text_ += ',';
@@ -343,11 +351,31 @@ class TextWriter {
         text_ += c;
     }
   }
+  void value(const std::string& value) { text(value); }
+  void value(std::integral auto value) { fmt::format_to(std::back_inserter(text_), "{}", value); }
+  void value(const std::ranges::forward_range auto& values) requires(
+      !std::convertible_to<decltype(values), std::string_view> &&
+      !std::same_as<std::remove_cvref_t<decltype(values)>, ordered_json>) {
+    open('[');
+    for (const auto& one : values) {
+      next();
+      value(one);
+    }
+    close(']');
+  }
   [[nodiscard]] std::string take() { return std::move(text_); }
 
  private:
   void new_line() {
     if (indent_ >= 0) text_.append(1, '\n').append(static_cast<std::size_t>(indent_) * depth_, ' ');
+  }
+  void text(std::string_view value) {
+    const auto plain = [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; };
+    if (std::ranges::all_of(value, plain)) {
+      text_.append(1, '"').append(value) += '"';
+    } else {
+      text_ += json_text(ordered_json(value));
+    }
   }
 
   int indent_;
@@ -361,7 +389,12 @@ void write_list(TextWriter& out, const Plan& plan, const std::vector<T>& values)
   out.open('[');
   for (const auto& value : values) {
     out.next();
-    out.value(write(plan, value));
+    out.open('{');
+    each_member(plan, value, [&](const char* name, const auto& member) {
+      out.key(name);
+      out.value(member);
+    });
+    out.close('}');
   }
   out.close(']');
 }
@@ -370,8 +403,8 @@ void write_list(TextWriter& out, const Plan& plan, const std::vector<T>& values)
 
 ordered_json to_json(const Plan& plan) {
   auto out = outline(plan);
-  for (const auto& process : plan.processes) out["processes"].push_back(write(plan, process));
-  for (const auto& group : plan.groups) out["groups"].push_back(write(plan, group));
+  for (const auto& process : plan.processes) out["processes"].push_back(object_of(plan, process));
+  for (const auto& group : plan.groups) out["groups"].push_back(object_of(plan, group));
   return out;
 }
 
