@@ -77,6 +77,19 @@ bool is_between_some(const std::string& operation) {
          operation.find("p2p") != std::string::npos;
 }
 
+/// Ranks also meet in groups of some of them, as with tensor parallelism: then the one that waits in another
+/// collective than most may be where it ought to be.
+bool has_smaller_groups(const Evidence& evidence, const RoleWorld& world) {
+  const auto recordings = evidence.recordings.find(evidence.members[world.members.front()].role);
+  return recordings != evidence.recordings.end() &&
+         std::ranges::any_of(recordings->second, [&](const Recording& recording) {
+           return std::ranges::any_of(recording.groups, [&](const auto& group) {
+             return !group.second.operations.empty() && !group.second.ranks.empty() &&
+                    group.second.ranks.size() < world.members.size();
+           });
+         });
+}
+
 /// All wait in collectives, and not all in the same one.
 void accuse_the_few(const Evidence& evidence, const RoleWorld& world, const std::vector<std::size_t>& waiting,
                     Analysis& analysis) {
@@ -108,7 +121,7 @@ void accuse_the_few(const Evidence& evidence, const RoleWorld& world, const std:
   const bool alone =
       world.members.size() == evidence.members.size() && waiting.size() == world.members.size();
   analysis.sure = !tied && alone && !between_some && analysis.accused.size() == 1 && operations.size() > 1 &&
-                  most->second.size() > 1;
+                  most->second.size() > 1 && !has_smaller_groups(evidence, world);
 }
 
 /// No two are alike: of those without a GPU, one that waits, waits for another, and one that does not is a

@@ -241,6 +241,12 @@ TEST(Verdict, TheOnlyOneInAnotherCollectiveIsTheCulprit) {
   engine.role = "engine";
   const auto more = of({waiting(0), other(1), waiting(2), engine});
   EXPECT_FALSE(judge(more).sure);
+  // Where ranks also meet in smaller groups, it may be in one of those.
+  auto grouped = evidence;
+  grouped.recordings["learner"] = {recording(0, {operation(1, "completed")}, "1", {0, 1})};
+  EXPECT_FALSE(judge(grouped).sure);
+  grouped.recordings["learner"] = {recording(0, {operation(1, "completed")}, "1", {0, 1, 2})};
+  EXPECT_TRUE(judge(grouped).sure);
 }
 
 TEST(Verdict, AllInTheSameCollectiveTellNothing) {
