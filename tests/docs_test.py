@@ -15,7 +15,7 @@ ELSEWHERE = {"--arch", "--detail", "--mib", "--rounds", "--folder", "--preset", 
              "--port", "--api-key", "--nonblocking", "--ntasks-per-node", "--exclusive", "--kill-on-bad-exit", "--exclude", "--workspace", "--seconds",
              "--nv", "--cleanenv", "--clearenv", "--ro-bind", "--dev-bind", "--symlink", "--proc", "--dev", "--tmpfs", "--die-with-parent", "--mount",
              "--container-image", "--container-mounts", "--container-mount-home", "--zstd", "--gpus", "--tests", "--uenv", "--view", "--environment", "--mpi", "--wrap", "--first", "--gres", "--cpu-bind", "--cpus-per-task", "--unshare-pid", "--runtime-env-json", "--since", "--temp-dir", "--nnodes", "--headless", "--het-group", "--segment", "--switches", "--node-rank", "--master-addr", "--master-port", "--node_rank", "--nproc_per_node", "--master_addr", "--master_port", "--model",
-             "--config_file", "--colocate", "--tensor-parallel-size", "--gpu-memory-utilization", "--max-tokens", "--out", "--enable-metrics", "--host", "--faults", "--rollout-external-engine-addrs"}  # of scripts, CMake, Slurm, pyxis, Beaker, Python, container tools, torchrun, nlaunch-probe, and of the examples' own programs
+             "--config_file", "--colocate", "--tensor-parallel-size", "--tensor-parallel", "--gpu-memory-utilization", "--max-tokens", "--out", "--enable-metrics", "--host", "--faults", "--rollout-external-engine-addrs"}  # of scripts, CMake, Slurm, pyxis, Beaker, Python, container tools, torchrun, nlaunch-probe, and of the examples' own programs
 
 PROGRAMS = ("nlaunch", "salloc", "sbatch", "srun", "tar", "cmake", "beaker", "apptainer", "spack", "rattler-build", "kubectl", "python3", "pip")
 

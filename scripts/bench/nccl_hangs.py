@@ -32,7 +32,7 @@ def trial(nlaunch, runs, options, gpus, fault, rank, group):
     done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False, stdin=subprocess.DEVNULL, env=env)
     summary = runs / "hang/latest/summary.json"
     if not summary.exists():
-        return f"no run: {done.stderr}", ""
+        return "no run", done.stderr.strip()
     summary = json.loads(summary.read_text())
     stalls = [finding for finding in summary["watch"]["findings"] if finding["kind"] == "stalled"]
     if not stalls:

@@ -114,6 +114,10 @@ bool Collector::is_aside(const Match& match) {
 /// itself.
 void Collector::note_end(const Match& match) {
   const auto& id = match.signature->id;
+  if (id == "end.forced") {
+    for (const auto& [group, pid] : match.groups) killed_by_server_.emplace(pid);
+    return;
+  }
   const bool is_server = id == "end.server";
   const bool is_asked = id == "end.asked" || id == "end.part" || id == kPassedOn || is_server;
   if (!is_asked && id != "end.begun") return;

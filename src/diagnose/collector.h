@@ -1,6 +1,7 @@
 #pragma once
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,8 @@ class Collector : public Listener {
   }
   /// By file: the first line that says that its process was asked to exit before the run was decided.
   [[nodiscard]] const std::map<std::uint32_t, Finding>& asked_to_end() const { return asked_to_end_; }
+  /// Pids that a server says it killed, since they had not exited in time.
+  [[nodiscard]] const std::set<std::string>& killed_by_server() const { return killed_by_server_; }
   /// By file: the last line that reports success.
   [[nodiscard]] const std::map<std::uint32_t, LogPosition>& good_ends() const { return good_ends_; }
 
@@ -68,6 +71,7 @@ class Collector : public Listener {
   std::map<const Signature*, Tally> tallies_;
   std::map<std::uint32_t, LogPosition> good_ends_;
   std::map<std::uint32_t, Finding> asked_to_end_;
+  std::set<std::string> killed_by_server_;
   World world_;
   LogPosition known_;  ///< the last line that a signature matches
   const Signature* fallback_ = nullptr;

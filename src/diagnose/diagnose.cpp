@@ -207,13 +207,14 @@ std::optional<Finding> asked_to_end(const Collector& collector, const RunFolder&
 
 /// Whether a process was asked to exit because another process of the same server was killed: one that its
 /// server asked, or a part of the server. A server that is asked itself kills its parts in the end.
-bool is_reaction(const Finding& asked, const RunFolder& run) {
+bool is_reaction(const Finding& asked, const Collector& collector, const RunFolder& run) {
   if (!run.lost_child) return false;
   const auto& killed = *run.lost_child;
   const auto* end = end_by(killed.how, run);
-  if (end == nullptr || end->category == "process-terminated") return false;
-  if (asked.signature == kPassedOn) return true;
   const auto& who = asked.culprits.front();
+  if (end == nullptr || end->category == "process-terminated" || who.process != killed.process) return false;
+  if (collector.killed_by_server().contains(killed.pid)) return false;
+  if (asked.signature == kPassedOn) return true;
   const bool is_part = !who.actor.empty() && !text::lower(who.actor).contains("server");
   return is_part && who.pid != killed.pid && who.pid != run.first_known.pid;
 }
@@ -288,7 +289,7 @@ std::optional<Finding> known_end(const Diagnosis& diagnosis, const Collector& co
   if (run.hang && run.hang->sure) return end_of_hang(diagnosis, *run.hang);
   if (run.cause && run.cause->sure) return seen_cause(diagnosis, *run.cause);
   const bool by_itself = run.code.value_or(0) <= kOfSignals;
-  if (auto asked = asked_to_end(collector, run); asked && by_itself && !is_reaction(*asked, run))
+  if (auto asked = asked_to_end(collector, run); asked && by_itself && !is_reaction(*asked, collector, run))
     return asked;
   if (run.lost_child) return end_of_child(diagnosis, *run.lost_child);
   if (run.hang) return end_of_hang(diagnosis, *run.hang);

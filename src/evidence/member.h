@@ -48,7 +48,7 @@ struct Member {
   std::string last_step{};   ///< "1000/1000", if its log shows that all steps are done
   Stack python;              ///< empty: not available
   Stack native;
-  std::vector<Connection> connections{};  ///< of its main program; of a server: of its whole tree
+  std::vector<Connection> connections{};  ///< of its main program, and to the port of a server
   std::optional<Server> server{};         ///< if it was queried
   std::vector<std::string> gpus{};        ///< bus ids
 

@@ -104,13 +104,24 @@ struct Files {
   json server;   ///< an object, empty if it was not queried
 };
 
-/// Of a process, or of the whole tree of a server: its clients may be connected to any of its processes
-/// (vLLM's --api-server-count).
-std::vector<Connection> connections_of(const json& sockets, std::optional<pid_t> pid) {
+/// ":8000", of "http://10.0.0.1:8000/health"; empty if the URL has no port.
+std::string port_of(const std::string& url) {
+  const auto host = url.find("://");
+  if (host == std::string::npos) return "";
+  const auto authority = url.substr(host + 3, url.find('/', host + 3) - host - 3);
+  const auto colon = authority.rfind(':');
+  return colon == std::string::npos ? "" : authority.substr(colon);
+}
+
+/// Of the main program; of a server, also those of its other processes to its own port, which several may
+/// serve (vLLM's --api-server-count). Their connections to other ports are of collectives, not of clients.
+std::vector<Connection> connections_of(const json& sockets, pid_t pid, const std::string& port) {
   std::vector<Connection> connections;
   for (const auto& one : sockets) {
-    if ((!pid || one.value("pid", 0) == *pid) && one.value("state", "") == "ESTABLISHED")
-      connections.push_back({one.value("local", ""), one.value("peer", "")});
+    const auto local = one.value("local", "");
+    const bool counts = one.value("pid", 0) == pid || (!port.empty() && local.ends_with(port));
+    if (counts && one.value("state", "") == "ESTABLISHED")
+      connections.push_back({local, one.value("peer", "")});
   }
   return connections;
 }
@@ -131,8 +142,7 @@ void describe(Member& member, const json& process, const Files& files) {
   if (!threads.empty()) member.wait_channel = threads[0].value("wait_channel", "");
   member.python = stack_of(files.python, member.pid);
   member.native = stack_of(files.native, member.pid);
-  member.connections =
-      connections_of(files.sockets, member.server ? std::nullopt : std::optional(member.pid));
+  member.connections = connections_of(files.sockets, member.pid, port_of(files.server.value("url", "")));
 }
 
 /// The other programs below one: no shells, and none that have exited.

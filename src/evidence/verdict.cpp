@@ -58,8 +58,13 @@ void weigh(Verdict& verdict) {
   if (!verdict.sure) verdict.culprits = all(any);
 }
 
-/// A member that waits for a server's answer is held up itself: what it is accused of may be the server's
-/// fault, and is unless the server has nothing to do. Which of them it is, the server's own state shows.
+/// Something is wrong with it by its own account.
+bool is_in_trouble(const Server& server) {
+  return server.paused || server.stalled > 0 || server.core_silent || !server.health.empty();
+}
+
+/// A member that waits for a server's answer is held up itself: that it is late may be the server's fault. It
+/// is no candidate if the server is in trouble, and the server is none if it has nothing to do.
 void pass_on_to_servers(Analysis& analysis, const Evidence& evidence) {
   std::vector<Accused> accused;
   const auto add = [&](Accused one) {
@@ -67,17 +72,17 @@ void pass_on_to_servers(Analysis& analysis, const Evidence& evidence) {
   };
   for (auto& one : analysis.accused) {
     const auto& client = evidence.members[one.member];
-    const auto servers = servers_awaited(evidence, client);
-    bool all_idle = true;
+    const auto servers = one.is_late ? servers_awaited(evidence, client) : std::vector<std::size_t>();
+    bool is_held_up = false;
     for (const auto i : servers) {
-      if (evidence.members[i].server->idle) continue;
-      all_idle = false;
+      const auto& server = evidence.members[i];
+      if (server.server->idle) continue;
+      is_held_up = is_held_up || is_in_trouble(*server.server);
       add({i, fmt::format("does not answer {}", client.name())});
-      analysis.says.push_back(
-          fmt::format("{} waits for an answer of {}", client.name(), evidence.members[i].name()));
+      analysis.says.push_back(fmt::format("{} waits for an answer of {}", client.name(), server.name()));
     }
     analysis.sure = analysis.sure && servers.empty();
-    if (all_idle) add(std::move(one));
+    if (!is_held_up) add(std::move(one));
   }
   analysis.accused = std::move(accused);
 }

@@ -28,6 +28,7 @@ struct Evidence {
 struct Accused {
   std::size_t member = 0;  ///< index into Evidence::members
   std::string why;         ///< "sleeps in load (train.py:12), outside of any collective"
+  bool is_late = false;    ///< it did not come to where the others wait: something may hold it up
   bool operator==(const Accused& other) const { return member == other.member; }
 };
 

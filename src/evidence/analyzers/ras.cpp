@@ -175,7 +175,8 @@ Analysis analyze_ras(const Evidence& evidence) {
   }
   const auto blamed = blame(findings.waits);
   for (const auto i : blamed.whom) {
-    if (i < evidence.members.size()) analysis.accused.push_back({i, findings.why[i]});
+    if (i < evidence.members.size())
+      analysis.accused.push_back({i, findings.why[i], !findings.mixed.contains(i)});
   }
   // Of two ranks in different operations neither is more to blame than the other.
   constexpr std::size_t kTwo = 2;

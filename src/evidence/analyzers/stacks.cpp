@@ -65,7 +65,7 @@ void accuse_those_elsewhere(const RoleWorld& world, const std::vector<std::size_
   for (const auto i : elsewhere) {
     const auto& situation = world.situations.at(i);
     certain = certain && situation.certain;
-    analysis.accused.push_back({i, describe(situation)});
+    analysis.accused.push_back({i, describe(situation), true});
   }
   analysis.sure = certain;
 }
@@ -180,7 +180,7 @@ void look_at_world(const Evidence& evidence, const RoleWorld& world, Analysis& a
     return;
   }
   if (!unknown.empty() && !waiting.empty()) {
-    for (const auto i : unknown) analysis.accused.push_back({i, describe(world.situations.at(i))});
+    for (const auto i : unknown) analysis.accused.push_back({i, describe(world.situations.at(i)), true});
     return;
   }
   if (!waiting.empty()) {

@@ -19,10 +19,12 @@ namespace {
 // that entered it, those that did not, and those that entered another one or the same with a different size.
 
 using Operations = std::map<int, const RecordedOperation*>;  // by rank
+using Index = std::map<int, std::size_t>;                    // of members, by rank of the role
 
 /// A group, combined from the recordings of its ranks.
 struct RecordedRanks {
   std::string name;
+  std::string description;
   std::vector<int> ranks;
   std::map<int, const RecordedGroup*> recorded;  ///< by rank
 };
@@ -34,6 +36,7 @@ Groups groups_of(const std::vector<Recording>& recordings) {
   for (const auto& recording : recordings) {
     for (const auto& [name, recorded] : recording.groups) {
       auto& group = groups[name];
+      group.description = recorded.description;
       group.name = recorded.description.empty() ? name : fmt::format("{} ({})", name, recorded.description);
       group.recorded[recording.rank] = &recorded;
       if (group.ranks.empty()) group.ranks = recorded.ranks;
@@ -114,7 +117,7 @@ std::string operation_signature(const RecordedOperation& operation) {
 }
 
 /// A rank that waits for a message waits for its sender, and may be late elsewhere for that reason alone.
-void add_messages(const RecordedRanks& group, const std::map<int, std::size_t>& index, Waits& waits) {
+void add_messages(const RecordedRanks& group, const Index& index, Waits& waits) {
   for (const auto& [rank, recorded] : group.recorded) {
     for (const auto& operation : recorded->operations) {
       if (!operation.point_to_point || operation.state == "completed" || !index.contains(rank)) continue;
@@ -127,9 +130,6 @@ void add_messages(const RecordedRanks& group, const std::map<int, std::size_t>& 
   }
 }
 
-/// Maps ranks of the role to indices of members.
-using Index = std::map<int, std::size_t>;
-
 struct RecorderFindings {
   Waits waits;
   Waits messages;                  ///< ranks that wait for a message
@@ -140,7 +140,16 @@ struct RecorderFindings {
   std::vector<std::string> says;
 };
 
-/// Ranks that have entered a collective wait for those that have not.
+/// Those that have entered the collective and not left it.
+std::vector<int> those_waiting(const Stuck& stuck, const std::vector<int>& ranks) {
+  std::vector<int> waiting;
+  for (const int rank : ranks) {
+    if (stuck.entered.at(rank)->state != "completed") waiting.push_back(rank);
+  }
+  return waiting;
+}
+
+/// Ranks that have entered a collective wait for those that have not, or that entered another one.
 void wait_for(const std::vector<int>& waiting, const std::vector<int>& others, const Index& index,
               RecorderFindings& findings) {
   for (const int waiter : waiting) {
@@ -157,13 +166,15 @@ std::string ranks_text(const std::vector<int>& ranks) {
   return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", listed(names));
 }
 
-/// What the ranks of the groups beside this one entered as their collective with this number, if all of them
-/// agree: groups of as many ranks, as tensor parallelism has them.
+/// What the ranks of other groups of its kind, with as many ranks and the same description, entered as their
+/// collective with this number, if all of them agree: as the groups of tensor parallelism do.
 std::optional<std::string> usual_beside(const Groups& groups, const RecordedRanks& group,
                                         std::int64_t sequence) {
   std::set<std::string> entered;
   for (const auto& [name, other] : groups) {
-    if (&other == &group || other.ranks.size() != group.ranks.size()) continue;
+    if (&other == &group || other.description != group.description ||
+        other.ranks.size() != group.ranks.size())
+      continue;
     for (const auto& [rank, recorded] : other.recorded) {
       if (const auto* operation = operation_at(*recorded, sequence))
         entered.insert(operation_signature(*operation));
@@ -172,24 +183,18 @@ std::optional<std::string> usual_beside(const Groups& groups, const RecordedRank
   return entered.size() == 1 ? std::optional(*entered.begin()) : std::nullopt;
 }
 
-/// Ranks of a group in which not all entered the same.
+/// Ranks of a group in which not all entered the same. If no side is the majority all are candidates: those
+/// unlike the other groups of its kind first.
 void compare_stuck(const Groups& groups, const RecordedRanks& group, const Stuck& stuck, const Index& index,
                    RecorderFindings& findings) {
   std::map<std::string, std::vector<int>> same;
   for (const auto& [rank, operation] : stuck.entered) same[operation_signature(*operation)].push_back(rank);
   if (same.size() < 2) return;
-  auto most = std::ranges::max_element(same, {}, [](const auto& one) { return one.second.size(); });
+  const auto most = std::ranges::max_element(same, {}, [](const auto& one) { return one.second.size(); });
   const bool majority = most->second.size() * 2 > stuck.entered.size();
-  const auto usual = majority ? std::nullopt : usual_beside(groups, group, stuck.sequence);
-  const auto as_beside = usual ? same.find(*usual) : same.end();
-  if (as_beside != same.end()) most = as_beside;
-  const bool told = majority || as_beside != same.end();
+  const auto usual = majority ? std::optional(most->first) : usual_beside(groups, group, stuck.sequence);
   findings.minority = findings.minority && majority;
-  for (const auto& [what, ranks] : same) {
-    findings.says.push_back(fmt::format("group {}, collective {}: {} entered {}{}", group.name,
-                                        stuck.sequence, ranks_text(ranks), what,
-                                        usual == what ? ", as the groups beside it" : ""));
-    if (told && what == most->first) continue;
+  const auto accuse = [&](const std::string& what, const std::vector<int>& ranks) {
     for (const int rank : ranks) {
       if (index.contains(rank))
         findings.different.push_back(
@@ -198,8 +203,16 @@ void compare_stuck(const Groups& groups, const RecordedRanks& group, const Stuck
                          group.name, &ranks == &most->second ? "others" : ranks_text(most->second),
                          &ranks == &most->second ? "another one" : most->first)});
     }
-    if (told) wait_for(most->second, ranks, index, findings);
+  };
+  for (const auto& [what, ranks] : same) {
+    findings.says.push_back(
+        fmt::format("group {}, collective {}: {} entered {}{}", group.name, stuck.sequence, ranks_text(ranks),
+                    what, !majority && usual == what ? ", as the other groups of its kind did" : ""));
+    if (usual == what) continue;
+    accuse(what, ranks);
+    if (majority) wait_for(those_waiting(stuck, most->second), ranks, index, findings);
   }
+  if (!majority && usual && same.contains(*usual)) accuse(*usual, same.at(*usual));
 }
 
 void look_at_group(const Groups& groups, const RecordedRanks& group, const Index& index,
@@ -210,11 +223,12 @@ void look_at_group(const Groups& groups, const RecordedRanks& group, const Index
   compare_stuck(groups, group, *stuck, index, findings);
   const auto* any = stuck->entered.empty() ? nullptr : stuck->entered.begin()->second;
   if (any == nullptr || (stuck->absent.empty() && stuck->silent.empty())) return;
-  std::vector<int> waiting;
-  for (const auto& [rank, operation] : stuck->entered) waiting.push_back(rank);
+  std::vector<int> entered;
+  for (const auto& [rank, operation] : stuck->entered) entered.push_back(rank);
+  const auto waiting = those_waiting(*stuck, entered);
   if (!stuck->absent.empty()) {
     findings.says.push_back(fmt::format("group {}, collective {} ({}): {} entered it, {} never did",
-                                        group.name, stuck->sequence, any->name, ranks_text(waiting),
+                                        group.name, stuck->sequence, any->name, ranks_text(entered),
                                         ranks_text(stuck->absent)));
   }
   if (!stuck->silent.empty())
@@ -224,7 +238,7 @@ void look_at_group(const Groups& groups, const RecordedRanks& group, const Index
     if (!index.contains(rank)) continue;
     findings.absent_why[index.at(rank)] =
         fmt::format("has not entered collective {} ({}) of group {}, as {} did", stuck->sequence, any->name,
-                    group.name, ranks_text(waiting));
+                    group.name, ranks_text(entered));
   }
   wait_for(waiting, stuck->absent, index, findings);
   for (const int rank : stuck->silent) {
@@ -236,8 +250,8 @@ void look_at_group(const Groups& groups, const RecordedRanks& group, const Index
   wait_for(waiting, stuck->silent, index, findings);
 }
 
-/// Those whom the others wait for. Of one that left no recording it is unknown whether it waits, too: that it
-/// is waited for clears those that wait, and says little against it.
+/// Those whom the others wait for. One that left no recording clears those that wait for it, and may wait,
+/// too: it is a candidate only if there is no other.
 void accuse_the_awaited(const Evidence& evidence, const Index& index, RecorderFindings& findings,
                         Analysis& analysis) {
   // Messages alone do not show a hang: they count for ranks that are late.
@@ -245,27 +259,38 @@ void accuse_the_awaited(const Evidence& evidence, const Index& index, RecorderFi
     for (const auto& [waiter, others] : findings.messages)
       findings.waits[waiter].insert(others.begin(), others.end());
   }
-  const auto blamed = blame(findings.waits);
-  const bool few = blamed.whom.size() * 2 <= index.size();
-  analysis.sure = blamed.sure && few;
+  auto blamed = blame(findings.waits);
   analysis.weak = !blamed.whom.empty() && std::ranges::includes(findings.silent, blamed.whom);
+  if (!analysis.weak)
+    std::erase_if(blamed.whom, [&](auto member) { return findings.silent.contains(member); });
+  const bool few = blamed.whom.size() * 2 <= index.size();
   if (analysis.weak && !few) return;
+  analysis.sure = blamed.sure && few && !analysis.weak;
   for (const auto i : blamed.whom) {
     const auto why = findings.absent_why.find(i);
     analysis.accused.push_back(
-        {i, why == findings.absent_why.end() ? "others wait for a message from it" : why->second});
-    analysis.sure = analysis.sure && !findings.silent.contains(i) && !may_wait_unseen(evidence, i);
+        {i, why == findings.absent_why.end() ? "others wait for a message from it" : why->second, true});
+    analysis.sure = analysis.sure && !may_wait_unseen(evidence, i);
   }
 }
 
 /// It is certain if all that wait do so, directly or not, for those that are different.
 void accuse_the_different(const RecorderFindings& findings, Analysis& analysis) {
   analysis.accused = findings.different;
-  const auto blamed = blame(findings.waits);
-  analysis.sure =
-      findings.minority && std::ranges::all_of(blamed.whom, [&](auto member) {
-        return std::ranges::find(analysis.accused, member, &Accused::member) != analysis.accused.end();
-      });
+  std::set<std::size_t> explained;
+  for (const auto& one : findings.different) explained.insert(one.member);
+  const auto waits_for_explained = [&](const auto& wait) {
+    return std::ranges::any_of(wait.second, [&](auto other) { return explained.contains(other); });
+  };
+  for (bool grown = true; grown;) {
+    grown = false;
+    for (const auto& wait : findings.waits) {
+      if (waits_for_explained(wait)) grown = explained.insert(wait.first).second || grown;
+    }
+  }
+  analysis.sure = findings.minority && std::ranges::all_of(findings.waits, [&](const auto& wait) {
+                    return explained.contains(wait.first);
+                  });
 }
 
 void look_at_role(const Evidence& evidence, const std::string& role, const std::vector<Recording>& recordings,

@@ -101,11 +101,12 @@ std::vector<std::size_t> servers_awaited(const Evidence& evidence, const Member&
   std::vector<std::size_t> found;
   const auto doing = situation_of(client).doing;
   const bool may = doing == Situation::Doing::elsewhere || doing == Situation::Doing::unknown;
-  if (client.server || !may || does_own_thing(evidence, client)) return found;
+  if (client.server || !may || !waits_in_network(client)) return found;
   for (std::size_t i = 0; i < evidence.members.size(); ++i) {
     const auto& other = evidence.members[i];
-    if (other.server && waits_for_answer_of(client, other)) found.push_back(i);
+    if (other.server && are_connected(client, other)) found.push_back(i);
   }
+  if (!found.empty() && does_own_thing(evidence, client)) found.clear();
   return found;
 }
 

@@ -520,6 +520,11 @@ TEST_F(DiagnoseRun, WhoWasAskedToEndBecauseAnotherWasKilledIsNotTheCause) {
   EXPECT_EQ(cause(kSibling, R"({"signal": "SIGTERM"})").substr(0, 40),
             "process-terminated 55 likely: EngineCore");
   EXPECT_EQ(cause(kSibling, R"({"signal": "SIGKILL"})", 7).substr(0, 18), "process-terminated");
+  const auto forced = std::string(kPassedOn) +
+                      "(MainProcess pid=3) WARNING [shutdown] Process manager: force killing remaining "
+                      "process EngineCore_DP1 pid 5\n";
+  EXPECT_EQ(cause(forced, R"({"signal": "SIGKILL"})").substr(0, 52),
+            "process-terminated 55 likely: MainProcess (pid 3) of");
   EXPECT_EQ(cause(kPassedOn, R"({"code": 0})"),
             "process-terminated 55 likely: MainProcess (pid 3) of learner.0 was terminated (SIGTERM), not by "
             "nlaunch");

@@ -42,23 +42,34 @@ TEST_F(ReadEvidence, HasTheConnectionsOfAProcess) {
   EXPECT_EQ(evidence->members[0].connections[0].peer, "10.0.0.2:6");
 }
 
-// A client may be connected to any process of a server, as vLLM has with --api-server-count.
-TEST_F(ReadEvidence, HasTheConnectionsOfAllProcessesOfAServer) {
-  const std::string sockets =
-      R"([{"pid": 7, "state": "ESTABLISHED", "local": "10.0.0.1:5", "peer": "10.0.0.2:6"},
-          {"pid": 8, "state": "ESTABLISHED", "local": "10.0.0.1:8000", "peer": "10.0.0.3:9"}])";
-  write("learner.0/sockets.json", sockets);
-  write("engine.0/sockets.json", sockets);
+// A client may be connected to any process of a server, as vLLM has with --api-server-count. A worker is
+// connected to its peers.
+TEST_F(ReadEvidence, HasTheConnectionsToThePortOfAServer) {
+  write("learner.0/sockets.json",
+        R"([{"pid": 7, "state": "ESTABLISHED", "local": "10.0.0.1:5", "peer": "10.0.0.2:6"},
+            {"pid": 8, "state": "ESTABLISHED", "local": "10.0.0.1:8000", "peer": "10.0.0.3:9"}])");
+  write("engine.0/sockets.json",
+        R"([{"pid": 7, "state": "ESTABLISHED", "local": "10.0.0.1:5", "peer": "10.0.0.2:6"},
+            {"pid": 8, "state": "ESTABLISHED", "local": "10.0.0.1:8000", "peer": "10.0.0.3:9"},
+            {"pid": 9, "state": "ESTABLISHED", "local": "10.0.0.1:4000", "peer": "10.0.0.3:10"},
+            {"pid": 9, "state": "ESTABLISHED", "local": "10.0.0.1:18000", "peer": "10.0.0.3:11"}])");
   write("engine.0/processes.json",
-        R"({"name": "engine.0", "pid": 7, "processes": [{"pid": 7, "program": true, "state": "S"},
-            {"pid": 8, "parent": 7, "program": true, "state": "S"}]})");
-  write("engine.0/server.json", R"({"url": "http://10.0.0.1:8000/health"})");
-  const auto evidence = read_evidence(folder_);
-  ASSERT_TRUE(evidence);
-  ASSERT_EQ(evidence->members.size(), 2U);
-  EXPECT_EQ(evidence->members[0].process, "engine.0");
-  EXPECT_EQ(evidence->members[0].connections.size(), 2U);
-  EXPECT_EQ(evidence->members[1].connections.size(), 1U);
+        R"({"name": "engine.0", "pid": 7, "processes": [{"pid": 7, "program": true, "state": "S"}]})");
+  const auto peers = [&](const char* url) {
+    write("engine.0/server.json", fmt::format(R"({{"url": "{}"}})", url));
+    std::vector<std::vector<std::string>> found;
+    const auto evidence = read_evidence(folder_);
+    for (const auto& member : evidence.value().members) {
+      found.emplace_back();
+      for (const auto& connection : member.connections) found.back().push_back(connection.peer);
+    }
+    return found;
+  };
+  using Peers = std::vector<std::vector<std::string>>;
+  EXPECT_EQ(peers("http://10.0.0.1:8000/health"), (Peers{{"10.0.0.2:6", "10.0.0.3:9"}, {"10.0.0.2:6"}}));
+  EXPECT_EQ(peers("http://10.0.0.1:8000"), (Peers{{"10.0.0.2:6", "10.0.0.3:9"}, {"10.0.0.2:6"}}));
+  for (const auto* url : {"http://10.0.0.1/health", "http://", "x", ""})
+    EXPECT_EQ(peers(url), (Peers{{"10.0.0.2:6"}, {"10.0.0.2:6"}})) << url;
 }
 
 // A helper of a shell is not the process; where nothing else is there, its end is all that is known.

@@ -123,8 +123,9 @@ TEST(Verdict, WhoWaitsForAServersAnswerPassesTheBlameOn) {
       EXPECT_EQ(sure.victims, (std::vector<std::size_t>{0, 1, 2}));
       EXPECT_EQ(judge(with_an_engine(silent, client)).sentence,
                 "unsure: engine.0 on node0 may be the culprit: it does not answer learner.0; 3 others wait");
-      EXPECT_EQ(judge(with_an_engine({}, client)).sentence,
-                "unsure: engine.0 on node0 may be the culprit: it does not answer learner.0; 3 others wait");
+      EXPECT_EQ(
+          judge(with_an_engine({}, client)).sentence,
+          "unsure: engine.0 on node0 and learner.0 (rank 0) on node0 may be the culprits; 2 others wait");
     }
   }
 }
@@ -136,6 +137,19 @@ TEST(Verdict, OfAClientAndAnIdleServerEitherMayBeToBlame) {
       idle, in(0, {{"recv_into", "socket.py", 700}, {"generate", "train.py", 12}}, "wait_woken")));
   EXPECT_EQ(verdict.sentence,
             "unsure: learner.0 (rank 0) on node0 and engine.0 on node0 may be the culprits; 2 others wait");
+}
+
+TEST(Verdict, AnotherSizeIsNoServersFault) {
+  Server silent;
+  silent.core_silent = true;
+  auto evidence = with_an_engine(
+      silent, in(0, {{"recv_into", "socket.py", 700}, {"generate", "train.py", 12}}, "wait_woken"));
+  evidence.recordings["learner"] = {recording(0, {operation(8, "started", "all_reduce", "[[512]] Float")}),
+                                    recording(1, {operation(8, "started")}),
+                                    recording(2, {operation(8, "started")})};
+  const auto verdict = judge(evidence);
+  EXPECT_EQ(verdict.analyses[1].accused, std::vector<Accused>({{0, ""}}));
+  EXPECT_TRUE(verdict.analyses[1].sure);
 }
 
 TEST(Verdict, ASleepingClientOfAServerIsStillTheCulprit) {
