@@ -245,7 +245,7 @@ void look_at_group(const Groups& groups, const RecordedRanks& group, const Index
     if (!index.contains(rank)) continue;
     findings.silent.insert(index.at(rank));
     findings.absent_why[index.at(rank)] = fmt::format(
-        "left no recording, while {} of group {} may wait for it", ranks_text(waiting), group.name);
+        "left no recording, and {} of group {} may be waiting for it", ranks_text(waiting), group.name);
   }
   wait_for(waiting, stuck->silent, index, findings);
 }
