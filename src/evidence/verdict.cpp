@@ -64,7 +64,8 @@ bool is_in_trouble(const Server& server) {
 }
 
 /// A member that waits for a server's answer is held up itself: that it is late may be the server's fault. It
-/// is no candidate if the server is in trouble, and the server is none if it has nothing to do.
+/// is no candidate if the server is in trouble. Of a server that has nothing to do, the analysis of servers
+/// judges.
 void pass_on_to_servers(Analysis& analysis, const Evidence& evidence) {
   std::vector<Accused> accused;
   const auto add = [&](Accused one) {

@@ -1,5 +1,11 @@
 #include "plan/json.h"
 
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <iterator>
+#include <ranges>
+
 #include "base/format.h"
 #include "base/json.h"
 #include "base/scheduler_traits.h"
@@ -353,9 +359,7 @@ class TextWriter {
   }
   void value(const std::string& value) { text(value); }
   void value(std::integral auto value) { fmt::format_to(std::back_inserter(text_), "{}", value); }
-  void value(const std::ranges::forward_range auto& values) requires(
-      !std::convertible_to<decltype(values), std::string_view> &&
-      !std::same_as<std::remove_cvref_t<decltype(values)>, ordered_json>) {
+  void value(const std::ranges::forward_range auto& values) {
     open('[');
     for (const auto& one : values) {
       next();

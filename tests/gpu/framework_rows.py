@@ -148,7 +148,7 @@ def four_gpus():
     yield "torchrun_rank_killed", on_four(kill("a rank of torchrun", "learner.0", RANK, "train.py"), {**TORCHRUN, **TENSOR_PARALLEL}, seconds=40)
     yield "async_rank_stopped", on_four(stop(rank, "learner.1", "", "learner.1"), ASYNCHRONOUS, seconds=STOPPED + 50)
     yield "async_rollout_killed", on_four(kill("the rollout worker of AsyncGRPOTrainer", "learner.0", ROLLOUT_WORKER, "learner.0", code=(1, 124)), ASYNCHRONOUS, seconds=STOPPED + 50)
-    unserved = {key: DATA_PARALLEL.get(key, value) for key, value in ASYNCHRONOUS.items()}
+    unserved = {**ASYNCHRONOUS, "roles.engine.wrapper": DATA_PARALLEL["roles.engine.wrapper"]}
     yield "async_model_unserved", on_four(Row("the server serves the model by another name than AsyncGRPOTrainer requests", fault_rows.at_start, first=".*",
                                               culprit="engine.0|learner.0", cause="model-not-served", code=124, seconds=300, fix="served-model-name"), unserved)
 
