@@ -3,7 +3,7 @@
 
 Of more ranks than GPUs, NCCL takes each set that fits onto the GPUs for a host of its own, joined to the others by TCP. Prints a table for
 docs/measurements.md; exits with 1 if a verdict was wrong and sure.
-Usage: scripts/bench/nccl_hangs.py [TRIALS] [SEED] [--ranks N] [--tensor-parallel N] [--jobs N]"""
+Usage: scripts/bench/nccl_hangs.py [TRIALS] [SEED] [--ranks N] [--tensor-parallel N] [--jobs N] [--keep FOLDER]"""
 import argparse
 import collections
 import concurrent.futures
@@ -11,6 +11,7 @@ import json
 import os
 import pathlib
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -52,6 +53,7 @@ def main():
     parser.add_argument("--ranks", type=int, help="as many as GPUs, or a multiple of that")
     parser.add_argument("--tensor-parallel", type=int, default=1, metavar="N", help="ranks of a tensor-parallel group; the others are data parallel")
     parser.add_argument("--jobs", type=int, default=1, help="trials at once, which share the GPUs")
+    parser.add_argument("--keep", type=pathlib.Path, metavar="FOLDER", help="where the run of a trial stays whose verdict was not both right and sure")
     options = parser.parse_args()
     gpus = len(subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=True).stdout.splitlines())
     options.ranks = options.ranks or gpus
@@ -64,6 +66,8 @@ def main():
     def one(number, fault, rank, group):
         with tempfile.TemporaryDirectory() as runs:
             result, sentence = trial(nlaunch, pathlib.Path(runs), options, gpus, fault, rank, group)
+            if options.keep and result != "right":
+                shutil.copytree(runs, options.keep / f"{number + 1}-{fault}-{rank}-{group}", symlinks=True)
         print(f"{number + 1:3} {fault:10} rank {rank} in its {group} group: {result}: {sentence}", flush=True)
         results[fault, result] += 1
 
