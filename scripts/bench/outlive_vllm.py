@@ -6,7 +6,7 @@ it has current weights (fresh), and generates what they predict. Prints how long
 requirement was not met.
 
 Needs no network and no build, only dist/ (or build/), configs/, site-profiles/ and the environment of scripts/gpu-frameworks.sh --unpack.
-Usage: scripts/bench/outlive_vllm.py [--faults 2] [--steps 10] [--python VENV/bin/python] [OPTION OF nlaunch run...]"""
+Usage: scripts/bench/outlive_vllm.py [--faults 2] [--steps 10] [--venv VENV] [OPTION OF nlaunch run...]"""
 import argparse
 import json
 import os
@@ -97,12 +97,14 @@ def main():
     parser.add_argument("--venv", type=pathlib.Path, default=pathlib.Path(os.environ.get("FRAMEWORKS_VENV", pathlib.Path.home() / "nlaunch-frameworks/venv")))
     options, more = parser.parse_known_args()
     run = Run(options, more)
-    wrong, rows = [], []
+    wrong = []
     try:
         wait_until(lambda: run.goes_on() and run.steps() >= 1, 400, "first step")
         learner = run.events("process-started", "learner.0")[0]
         print(f"the first start: engine ready after {run.events('process-ready', 'engine.0')[0]['after_ms'] / 1000:.1f} s;"
-              f" nlaunch has {resident(run.process.pid):.1f} MiB")
+              f" nlaunch has {resident(run.process.pid):.1f} MiB\n")
+        print("| fault | detected after | started after that | ready after that | fresh after that | next step, after the fault | memory of nlaunch |")
+        print("|---|---|---|---|---|---|---|", flush=True)
         for number in range(options.faults):
             fault = list(FAULTS)[number % len(FAULTS)]
             wait_until(lambda at=(number + 1) * options.steps: run.goes_on() and run.steps() >= at, 120, f"step {(number + 1) * options.steps}")
@@ -117,8 +119,9 @@ def main():
             wait_until(lambda at=steps: run.goes_on() and run.steps() > at, 60, "step after that")
             after = time.clock_gettime(time.CLOCK_MONOTONIC)
             detected = min(time for time in map(when, ("process-ended", "process-unresponsive", "child-ended")) if time)
-            rows.append((fault, detected - begin, when("process-started") - detected, when("process-ready") - when("process-started"),
-                         when("process-fresh") - when("process-ready"), after - begin, resident(run.process.pid)))
+            seconds = (detected - begin, when("process-started") - detected, when("process-ready") - when("process-started"),
+                       when("process-fresh") - when("process-ready"), after - begin)
+            print(f"| {fault} | {' | '.join(f'{one:.1f} s' for one in seconds)} | {resident(run.process.pid):.1f} MiB |", flush=True)
         wait_until(lambda: run.process.poll() is not None, 120, "end")
         summary = json.loads((run.run / "summary.json").read_text())
         if (summary["outcome"], summary["exit_code"]) != ("finished", 0):
@@ -131,9 +134,6 @@ def main():
         if run.process.poll() is None:
             run.process.send_signal(signal.SIGINT)
             run.process.wait(60)
-    print("\n| fault | detected after | started after that | ready after that | fresh after that | next step, after the fault | memory of nlaunch |\n|---|---|---|---|---|---|---|")
-    for fault, *seconds, memory in rows:
-        print(f"| {fault} | {' | '.join(f'{one:.1f} s' for one in seconds)} | {memory:.1f} MiB |")
     print(*(wrong or ["all held"]), sep="\n")
     if wrong:
         print(f"folder: {run.folder}", (run.folder / "output").read_text()[-2000:], sep="\n")
