@@ -17,7 +17,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-FAULTS = ("sleeps", "spins", "stopped", "dies", "other-size")
+FAULTS = ("sleeps", "spins", "stopped", "dies", "other-size", "other-collective")
 
 
 def trial(nlaunch, runs, options, gpus, fault, rank, group):

@@ -123,6 +123,11 @@ Situation situation_of(const Part& part) {
   return situation_of(member);
 }
 
+bool is_out_of_action(const Situation& situation) {
+  using enum Situation::Doing;
+  return situation.doing == gone || situation.doing == stopped || situation.doing == uninterruptible;
+}
+
 Situation situation_of(const Member& member) {
   // A server answers while the processes that work for it are stopped: they are what blocks it.
   if (const auto held = part_held_up(member)) {

@@ -21,6 +21,11 @@ struct RasFindings {
   std::vector<std::string> says;
   std::set<std::size_t> mixed;  ///< behind in one operation and ahead in another
   std::set<std::size_t> split;  ///< behind others that are not a majority
+  /// Of each communicator, those behind most others, or missing there.
+  std::vector<std::set<std::size_t>> behind;
+  /// Of each communicator in which all have launched the same, its members: they may be waiting for each
+  /// other in it.
+  std::vector<std::set<std::size_t>> level;
 };
 
 /// The member that RAS means: by pid, and by address if processes on several hosts have the same pid.
@@ -41,6 +46,14 @@ std::string name_of_ras(const Evidence& evidence, const RasRank& rank) {
   const auto member = member_of_ras(evidence, rank);
   if (member) return evidence.members[*member].name();
   return fmt::format("rank {} (pid {} on {})", rank.rank, rank.pid, rank.address);
+}
+
+std::set<std::size_t> members_of(const Evidence& evidence, const RasCommunicator& communicator) {
+  std::set<std::size_t> members;
+  for (const auto& rank : communicator.ranks) {
+    if (const auto member = member_of_ras(evidence, rank)) members.insert(*member);
+  }
+  return members;
 }
 
 std::set<std::string> operations_of(const RasCommunicator& communicator) {
@@ -104,6 +117,7 @@ void look_at_ras_counts(const Evidence& evidence, const RasCommunicator& communi
                         RasFindings& findings) {
   std::set<std::size_t> late;
   std::set<std::size_t> ahead;
+  std::set<std::size_t> split;
   for (const auto& operation : operations_of(communicator)) {
     const auto normal = usual_count(communicator, operation);
     const bool most = is_majority(communicator, operation, normal);
@@ -118,7 +132,7 @@ void look_at_ras_counts(const Evidence& evidence, const RasCommunicator& communi
       const auto member = member_of_ras(evidence, rank);
       if (!member) continue;
       (count->second < normal ? late : ahead).insert(*member);
-      if (!most) findings.split.insert(*member);
+      if (!most) split.insert(*member);
       findings.why.try_emplace(
           *member, most
                        ? fmt::format("has launched {} {}, most ranks of communicator {} {}", count->second,
@@ -129,6 +143,11 @@ void look_at_ras_counts(const Evidence& evidence, const RasCommunicator& communi
   }
   // Behind in one and ahead in another: it is in a different operation than the others.
   std::ranges::set_intersection(late, ahead, std::inserter(findings.mixed, findings.mixed.end()));
+  findings.split.insert(split.begin(), split.end());
+  std::set<std::size_t> behind;
+  std::ranges::set_difference(late, split, std::inserter(behind, behind.end()));
+  if (!behind.empty()) findings.behind.push_back(std::move(behind));
+  if (late.empty() && ahead.empty()) findings.level.push_back(members_of(evidence, communicator));
   wait_for(evidence, communicator, late, findings);
 }
 
@@ -146,9 +165,11 @@ void look_at_ras_missing(const Evidence& evidence, const RasCommunicator& commun
     findings.why.try_emplace(*member, fmt::format("{} (communicator {})", what, communicator.hash));
   }
   wait_for(evidence, communicator, missing, findings);
+  if (!missing.empty()) findings.behind.push_back(std::move(missing));
 }
 
 void look_at_ras_processes(const Evidence& evidence, const RasReport& report, RasFindings& findings) {
+  std::set<std::size_t> missing;
   for (const auto& process : report.processes) {
     const auto* what = process.dead ? "is considered dead by NCCL" : "does not answer NCCL";
     const auto member = member_of_ras(evidence, process);
@@ -156,10 +177,12 @@ void look_at_ras_processes(const Evidence& evidence, const RasReport& report, Ra
     if (!member) continue;
     findings.why.try_emplace(*member, what);
     findings.waits[evidence.members.size()].insert(*member);
+    missing.insert(*member);
   }
+  if (!missing.empty()) findings.behind.push_back(std::move(missing));
 }
 
-Analysis analyze_ras(const Evidence& evidence) {
+RasFindings findings_of(const Evidence& evidence) {
   RasFindings findings;
   for (const auto& report : evidence.ras) {
     for (const auto& communicator : report.communicators) {
@@ -168,6 +191,41 @@ Analysis analyze_ras(const Evidence& evidence) {
     }
     look_at_ras_processes(evidence, report, findings);
   }
+  return findings;
+}
+
+/// It is behind in one communicator where it is clear which ranks are, not only where there is no majority.
+bool is_clearly_behind(const RasFindings& findings, std::size_t member) {
+  return !findings.split.contains(member) ||
+         std::ranges::any_of(findings.behind, [&](const auto& behind) { return behind.contains(member); });
+}
+
+/// Several that are late are all to blame if they are late in the same communicator, and none of the others
+/// could have stopped them: one in which all have launched the same may be stuck itself.
+bool may_wait_for_each_other(const RasFindings& findings, const std::set<std::size_t>& late) {
+  if (late.size() < 2) return false;
+  const auto within = [&](const auto& level) {
+    return level.size() > 1 && std::ranges::includes(late, level);
+  };
+  const auto all_late = [&](const auto& behind) { return std::ranges::includes(behind, late); };
+  return std::ranges::any_of(findings.level, within) || std::ranges::none_of(findings.behind, all_late);
+}
+
+/// A rank of the same role has ended or is stopped, and is not among them: they may be late because of it.
+bool have_a_better_reason(const Evidence& evidence, const std::set<std::size_t>& late) {
+  return std::ranges::any_of(late, [&](auto i) {
+    if (i >= evidence.members.size()) return false;
+    for (std::size_t other = 0; other < evidence.members.size(); ++other) {
+      if (evidence.members[other].role == evidence.members[i].role && evidence.members[other].rank &&
+          !late.contains(other) && is_out_of_action(situation_of(evidence.members[other])))
+        return true;
+    }
+    return false;
+  });
+}
+
+Analysis analyze_ras(const Evidence& evidence) {
+  auto findings = findings_of(evidence);
   Analysis analysis;
   std::set<std::string> once;
   for (auto& line : findings.says) {
@@ -180,10 +238,12 @@ Analysis analyze_ras(const Evidence& evidence) {
   }
   // Of two ranks in different operations neither is more to blame than the other.
   constexpr std::size_t kTwo = 2;
-  analysis.sure = blamed.sure && blamed.whom.size() * 2 <= evidence.members.size() &&
-                  (findings.mixed.empty() || evidence.members.size() > kTwo);
+  analysis.weak = have_a_better_reason(evidence, blamed.whom);
+  analysis.sure = !analysis.weak && blamed.sure && blamed.whom.size() * 2 <= evidence.members.size() &&
+                  (findings.mixed.empty() || evidence.members.size() > kTwo) &&
+                  !may_wait_for_each_other(findings, blamed.whom);
   for (const auto& one : analysis.accused)
-    analysis.sure = analysis.sure && !findings.split.contains(one.member) &&
+    analysis.sure = analysis.sure && is_clearly_behind(findings, one.member) &&
                     (findings.mixed.contains(one.member) || !may_wait_unseen(evidence, one.member));
   return analysis;
 }

@@ -163,8 +163,7 @@ void accuse_the_unlike(const Evidence& evidence, const RoleWorld& world, Analysi
 /// If one has exited or is stopped, the others' stacks show less: for example those that are about to exit
 /// because of it.
 bool has_a_better_reason(const RoleWorld& world) {
-  return !world.those(Doing::gone).empty() || !world.those(Doing::stopped).empty() ||
-         !world.those(Doing::uninterruptible).empty();
+  return std::ranges::any_of(world.situations, [](const auto& one) { return is_out_of_action(one.second); });
 }
 
 void look_at_world(const Evidence& evidence, const RoleWorld& world, Analysis& analysis) {

@@ -134,7 +134,7 @@ struct RecorderFindings {
   Waits waits;
   Waits messages;                  ///< ranks that wait for a message
   std::vector<Accused> different;  ///< entered another collective, or with a different size
-  bool minority = true;            ///< they are fewer than the others
+  bool clear = true;               ///< and it is clear that the others are right
   std::map<std::size_t, std::string> absent_why;
   std::set<std::size_t> silent;  ///< left no recording: whether they wait themselves is unknown
   std::vector<std::string> says;
@@ -144,7 +144,8 @@ struct RecorderFindings {
 std::vector<int> those_waiting(const Stuck& stuck, const std::vector<int>& ranks) {
   std::vector<int> waiting;
   for (const int rank : ranks) {
-    if (stuck.entered.at(rank)->state != "completed") waiting.push_back(rank);
+    const auto entered = stuck.entered.find(rank);
+    if (entered != stuck.entered.end() && entered->second->state != "completed") waiting.push_back(rank);
   }
   return waiting;
 }
@@ -166,61 +167,168 @@ std::string ranks_text(const std::vector<int>& ranks) {
   return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", listed(names));
 }
 
-/// What the ranks of other groups of its kind, with as many ranks and the same description, entered as their
-/// collective with this number, if all of them agree: as the groups of tensor parallelism do.
-std::optional<std::string> usual_beside(const Groups& groups, const RecordedRanks& group,
-                                        std::int64_t sequence) {
+/// All that is known of the ranks of one role.
+struct World {
+  const Evidence& evidence;
+  Index index;
+  Groups groups;
+};
+
+/// By what they entered.
+using Entered = std::map<std::string, std::vector<int>>;
+
+/// What the ranks of a group ought to have entered.
+struct Usual {
+  std::string what;
+  bool is_clear = false;  ///< it leaves no doubt about those that entered something else
+};
+
+bool share_a_rank(const RecordedRanks& one, const RecordedRanks& other) {
+  return std::ranges::any_of(
+      one.ranks, [&](int rank) { return std::ranges::find(other.ranks, rank) != other.ranks.end(); });
+}
+
+/// Groups like the tensor-parallel ones: of other ranks, as many, and with the same description.
+bool are_of_a_kind(const RecordedRanks& one, const RecordedRanks& other) {
+  return one.description == other.description && one.ranks.size() == other.ranks.size() &&
+         !share_a_rank(one, other);
+}
+
+/// What the ranks of other groups of its kind entered as their collective with this number, if all of them
+/// agree.
+std::optional<Usual> usual_beside(const World& world, const RecordedRanks& group, std::int64_t sequence) {
   std::set<std::string> entered;
-  for (const auto& [name, other] : groups) {
-    if (&other == &group || other.description != group.description ||
-        other.ranks.size() != group.ranks.size())
-      continue;
+  int others = 0;
+  for (const auto& [name, other] : world.groups) {
+    if (!are_of_a_kind(group, other)) continue;
+    ++others;
     for (const auto& [rank, recorded] : other.recorded) {
       if (const auto* operation = operation_at(*recorded, sequence))
         entered.insert(operation_signature(*operation));
     }
   }
-  return entered.size() == 1 ? std::optional(*entered.begin()) : std::nullopt;
+  // One other group may be the odd one itself.
+  if (entered.size() == 1) return Usual{*entered.begin(), others > 1};
+  return std::nullopt;
 }
 
-/// Ranks of a group in which not all entered the same. If no side is the majority all are candidates: those
-/// unlike the other groups of its kind first.
-void compare_stuck(const Groups& groups, const RecordedRanks& group, const Stuck& stuck, const Index& index,
+/// A collective that not all ranks of a group entered as the same.
+struct Mismatch {
+  std::int64_t sequence = 0;
+  Entered entered;
+  std::size_t ranks = 0;
+};
+
+/// Some ranks have completed the collective in which others wait, and nobody is late: they were not in the
+/// same one.
+bool have_crossed(const Stuck& stuck) {
+  const auto completed = [](const auto& one) { return one.second->state == "completed"; };
+  return stuck.absent.empty() && stuck.silent.empty() && std::ranges::any_of(stuck.entered, completed) &&
+         !std::ranges::all_of(stuck.entered, completed);
+}
+
+/// Of those that completed, some have another size on each rank for a reason.
+bool are_alike(const RecordedOperation& one, const RecordedOperation& other) {
+  return one.name == other.name && (one.name != "all_reduce" || one.inputs == other.inputs);
+}
+
+/// The first collective up to this one that was not the same on all ranks: NCCL may complete it all the same,
+/// with wrong data.
+std::int64_t first_different(const RecordedRanks& group, std::int64_t sequence) {
+  std::map<std::int64_t, const RecordedOperation*> reference;
+  for (const auto& [rank, recorded] : group.recorded) {
+    for (const auto& operation : recorded->operations) {
+      if (operation.point_to_point || operation.sequence >= sequence) continue;
+      const auto& other = *reference.try_emplace(operation.sequence, &operation).first->second;
+      if (!are_alike(operation, other)) sequence = operation.sequence;
+    }
+  }
+  return sequence;
+}
+
+/// At the collective in which the group is stuck, or before it if the ranks have crossed.
+std::optional<Mismatch> mismatch_in(const RecordedRanks& group, const Stuck& stuck) {
+  Mismatch mismatch{have_crossed(stuck) ? first_different(group, stuck.sequence) : stuck.sequence, {}, 0};
+  for (const auto& [rank, recorded] : group.recorded) {
+    const auto* operation = operation_at(*recorded, mismatch.sequence);
+    if (operation == nullptr) continue;
+    mismatch.entered[operation_signature(*operation)].push_back(rank);
+    ++mismatch.ranks;
+  }
+  return mismatch.entered.size() > 1 ? std::optional(mismatch) : std::nullopt;
+}
+
+/// What most of its ranks entered, else what the other groups of its kind did.
+std::optional<Usual> usual_of(const World& world, const RecordedRanks& group, const Mismatch& mismatch) {
+  for (const auto& [what, ranks] : mismatch.entered) {
+    if (ranks.size() * 2 > mismatch.ranks) return Usual{what, true};
+  }
+  auto usual = usual_beside(world, group, mismatch.sequence);
+  if (usual && !mismatch.entered.contains(usual->what)) usual.reset();
+  return usual;
+}
+
+/// Ranks of a group in which not all entered the same: those that did not enter what is usual, first. All are
+/// candidates if it is not clear what that is.
+void compare_stuck(const World& world, const RecordedRanks& group, const Stuck& stuck,
                    RecorderFindings& findings) {
-  std::map<std::string, std::vector<int>> same;
-  for (const auto& [rank, operation] : stuck.entered) same[operation_signature(*operation)].push_back(rank);
-  if (same.size() < 2) return;
-  const auto most = std::ranges::max_element(same, {}, [](const auto& one) { return one.second.size(); });
-  const bool majority = most->second.size() * 2 > stuck.entered.size();
-  const auto usual = majority ? std::optional(most->first) : usual_beside(groups, group, stuck.sequence);
-  findings.minority = findings.minority && majority;
-  const auto accuse = [&](const std::string& what, const std::vector<int>& ranks) {
-    for (const int rank : ranks) {
-      if (index.contains(rank))
+  const auto mismatch = mismatch_in(group, stuck);
+  if (!mismatch) return;
+  const auto& same = mismatch->entered;
+  const auto usual = usual_of(world, group, *mismatch);
+  const auto reference =
+      usual ? same.find(usual->what)
+            : std::ranges::max_element(same, {}, [](const auto& one) { return one.second.size(); });
+  const bool is_majority = reference->second.size() * 2 > mismatch->ranks;
+  const bool is_clear = usual && usual->is_clear;
+  findings.clear = findings.clear && is_clear;
+  const auto accuse = [&](const Entered::value_type& one) {
+    const bool is_reference = &one == &*reference;
+    for (const int rank : one.second) {
+      if (world.index.contains(rank))
         findings.different.push_back(
-            {index.at(rank),
-             fmt::format("entered {} as collective {} of group {}, where {} entered {}", what, stuck.sequence,
-                         group.name, &ranks == &most->second ? "others" : ranks_text(most->second),
-                         &ranks == &most->second ? "another one" : most->first)});
+            {world.index.at(rank), fmt::format("entered {} as collective {} of group {}, where {} entered {}",
+                                               one.first, mismatch->sequence, group.name,
+                                               is_reference ? "others" : ranks_text(reference->second),
+                                               is_reference ? "another one" : reference->first)});
     }
   };
-  for (const auto& [what, ranks] : same) {
-    findings.says.push_back(
-        fmt::format("group {}, collective {}: {} entered {}{}", group.name, stuck.sequence, ranks_text(ranks),
-                    what, !majority && usual == what ? ", as the other groups of its kind did" : ""));
-    if (usual == what) continue;
-    accuse(what, ranks);
-    if (majority) wait_for(those_waiting(stuck, most->second), ranks, index, findings);
+  for (const auto& one : same) {
+    const bool is_reference = &one == &*reference;
+    findings.says.push_back(fmt::format(
+        "group {}, collective {}: {} entered {}{}", group.name, mismatch->sequence, ranks_text(one.second),
+        one.first, is_reference && usual && !is_majority ? ", as the other groups of its kind did" : ""));
+    if (is_reference && usual) continue;
+    accuse(one);
+    if (is_clear) wait_for(those_waiting(stuck, reference->second), one.second, world.index, findings);
   }
-  if (!majority && usual && same.contains(*usual)) accuse(*usual, same.at(*usual));
+  if (usual && !is_clear) accuse(*reference);
 }
 
-void look_at_group(const Groups& groups, const RecordedRanks& group, const Index& index,
-                   RecorderFindings& findings) {
-  add_messages(group, index, findings.messages);
+/// Ranks that left no recording. One that has ended or is stopped enters nothing any more; of another it is
+/// unknown.
+void add_silent(const World& world, const RecordedRanks& group, const Stuck& stuck,
+                const std::vector<int>& waiting, RecorderFindings& findings) {
+  for (const int rank : stuck.silent) {
+    if (!world.index.contains(rank)) continue;
+    const auto member = world.index.at(rank);
+    const auto situation = situation_of(world.evidence.members[member]);
+    const bool is_out = is_out_of_action(situation);
+    if (!is_out) findings.silent.insert(member);
+    findings.absent_why[member] =
+        is_out ? fmt::format("{}, and {} of group {} wait{} for it", describe(situation), ranks_text(waiting),
+                             group.name, waiting.size() == 1 ? "s" : "")
+               : fmt::format("left no recording, and {} of group {} may be waiting for it",
+                             ranks_text(waiting), group.name);
+  }
+  wait_for(waiting, stuck.silent, world.index, findings);
+}
+
+void look_at_group(const World& world, const RecordedRanks& group, RecorderFindings& findings) {
+  add_messages(group, world.index, findings.messages);
   const auto stuck = stuck_at(group);
   if (!stuck) return;
-  compare_stuck(groups, group, *stuck, index, findings);
+  compare_stuck(world, group, *stuck, findings);
   const auto* any = stuck->entered.empty() ? nullptr : stuck->entered.begin()->second;
   if (any == nullptr || (stuck->absent.empty() && stuck->silent.empty())) return;
   std::vector<int> entered;
@@ -235,25 +343,18 @@ void look_at_group(const Groups& groups, const RecordedRanks& group, const Index
     findings.says.push_back(
         fmt::format("group {}: {} left no recording", group.name, ranks_text(stuck->silent)));
   for (const int rank : stuck->absent) {
-    if (!index.contains(rank)) continue;
-    findings.absent_why[index.at(rank)] =
+    if (!world.index.contains(rank)) continue;
+    findings.absent_why[world.index.at(rank)] =
         fmt::format("has not entered collective {} ({}) of group {}, as {} did", stuck->sequence, any->name,
                     group.name, ranks_text(entered));
   }
-  wait_for(waiting, stuck->absent, index, findings);
-  for (const int rank : stuck->silent) {
-    if (!index.contains(rank)) continue;
-    findings.silent.insert(index.at(rank));
-    findings.absent_why[index.at(rank)] = fmt::format(
-        "left no recording, and {} of group {} may be waiting for it", ranks_text(waiting), group.name);
-  }
-  wait_for(waiting, stuck->silent, index, findings);
+  wait_for(waiting, stuck->absent, world.index, findings);
+  add_silent(world, group, *stuck, waiting, findings);
 }
 
 /// Those whom the others wait for. One that left no recording clears those that wait for it, and may wait,
 /// too: it is a candidate only if there is no other.
-void accuse_the_awaited(const Evidence& evidence, const Index& index, RecorderFindings& findings,
-                        Analysis& analysis) {
+void accuse_the_awaited(const World& world, RecorderFindings& findings, Analysis& analysis) {
   // Messages alone do not show a hang: they count for ranks that are late.
   if (!findings.waits.empty()) {
     for (const auto& [waiter, others] : findings.messages)
@@ -263,14 +364,14 @@ void accuse_the_awaited(const Evidence& evidence, const Index& index, RecorderFi
   analysis.weak = !blamed.whom.empty() && std::ranges::includes(findings.silent, blamed.whom);
   if (!analysis.weak)
     std::erase_if(blamed.whom, [&](auto member) { return findings.silent.contains(member); });
-  const bool few = blamed.whom.size() * 2 <= index.size();
+  const bool few = blamed.whom.size() * 2 <= world.index.size();
   if (analysis.weak && !few) return;
   analysis.sure = blamed.sure && few && !analysis.weak;
   for (const auto i : blamed.whom) {
     const auto why = findings.absent_why.find(i);
     analysis.accused.push_back(
         {i, why == findings.absent_why.end() ? "others wait for a message from it" : why->second, true});
-    analysis.sure = analysis.sure && !may_wait_unseen(evidence, i);
+    analysis.sure = analysis.sure && !may_wait_unseen(world.evidence, i);
   }
 }
 
@@ -288,24 +389,23 @@ void accuse_the_different(const RecorderFindings& findings, Analysis& analysis) 
       if (waits_for_explained(wait)) grown = explained.insert(wait.first).second || grown;
     }
   }
-  analysis.sure = findings.minority && std::ranges::all_of(findings.waits, [&](const auto& wait) {
+  analysis.sure = findings.clear && std::ranges::all_of(findings.waits, [&](const auto& wait) {
                     return explained.contains(wait.first);
                   });
 }
 
 void look_at_role(const Evidence& evidence, const std::string& role, const std::vector<Recording>& recordings,
                   Analysis& analysis) {
-  Index index;
+  World world{evidence, {}, groups_of(recordings)};
   for (std::size_t i = 0; i < evidence.members.size(); ++i) {
     const auto& member = evidence.members[i];
-    if (member.role == role && member.rank) index[*member.rank] = i;
+    if (member.role == role && member.rank) world.index[*member.rank] = i;
   }
   RecorderFindings findings;
-  const auto groups = groups_of(recordings);
-  for (const auto& [name, group] : groups) look_at_group(groups, group, index, findings);
+  for (const auto& [name, group] : world.groups) look_at_group(world, group, findings);
   analysis.says.insert(analysis.says.end(), findings.says.begin(), findings.says.end());
   if (findings.different.empty()) {
-    accuse_the_awaited(evidence, index, findings, analysis);
+    accuse_the_awaited(world, findings, analysis);
   } else {
     accuse_the_different(findings, analysis);
   }

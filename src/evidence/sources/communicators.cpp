@@ -1,5 +1,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -87,6 +88,7 @@ using namespace std::chrono_literals;
 
 constexpr std::uint64_t kLargestDump = 512U << 20U;
 constexpr Duration kDumpGlance = 100ms;
+constexpr Duration kToReadRequest = 5s;
 
 std::set<int> ranks_of_subject(const CollectContext& context) {
   std::set<int> ranks;
@@ -97,11 +99,19 @@ std::set<int> ranks_of_subject(const CollectContext& context) {
   return ranks;
 }
 
-/// Never waits: there may be no reader.
-bool trigger_dump(const std::string& pipe) {
-  const sys::UniqueFd fd(::open(pipe.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+/// The pipe of a process that reads it, with the request in it; else empty. Never waits.
+sys::UniqueFd trigger_dump(const std::string& pipe) {
+  sys::UniqueFd fd(::open(pipe.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
   struct stat info {};
-  return fd && ::fstat(fd.get(), &info) == 0 && S_ISFIFO(info.st_mode) && ::write(fd.get(), "1", 1) == 1;
+  const bool sent =
+      fd && ::fstat(fd.get(), &info) == 0 && S_ISFIFO(info.st_mode) && ::write(fd.get(), "1", 1) == 1;
+  return sent ? std::move(fd) : sys::UniqueFd();
+}
+
+/// The process has not read the request yet.
+bool is_unread(const sys::UniqueFd& pipe) {
+  int bytes = 0;
+  return ::ioctl(pipe.get(), FIONREAD, &bytes) == 0 && bytes > 0;
 }
 
 struct FileStamp {
@@ -116,13 +126,21 @@ FileStamp stamp_of(const std::string& path) {
   return error ? FileStamp{} : stamp;
 }
 
-/// Until the file differs from the previous one, and no longer grows.
-bool await_dump(const std::string& path, const FileStamp& before, const CollectContext& context) {
+/// Until the file differs from the previous one and no longer grows, or the process has not read the request
+/// in the time in which it would have, and there is a previous one. PyTorch reads no more requests once it
+/// has written a recording because a collective failed or timed out (ProcessGroupNCCL.cpp, HeartbeatMonitor::
+/// runLoop): then that is its last one.
+bool await_dump(const std::string& path, const FileStamp& before, const sys::UniqueFd& pipe,
+                const CollectContext& context) {
+  const auto begin = std::chrono::steady_clock::now();
   FileStamp last = before;
   while (context.left() > kDumpGlance) {
     std::this_thread::sleep_for(kDumpGlance);
     const auto now = stamp_of(path);
     if (now != before && now == last && now.size > 0) return true;
+    if (now == before && now.size > 0 && std::chrono::steady_clock::now() - begin > kToReadRequest &&
+        is_unread(pipe))
+      return true;
     last = now;
   }
   return false;
@@ -138,8 +156,9 @@ void collect_dump_of(int rank, const CollectContext& context, Found& found) {
   const auto pipe = fmt::format("{}{}.pipe", context.subject->recorder_pipe, rank);
   const auto dump = fmt::format("{}{}", context.subject->recorder_dump, rank);
   const auto before = stamp_of(dump);
-  if (!context.subject->recorder_pipe.empty() && trigger_dump(pipe)) {
-    if (!await_dump(dump, before, context)) {
+  const auto request = context.subject->recorder_pipe.empty() ? sys::UniqueFd() : trigger_dump(pipe);
+  if (request) {
+    if (!await_dump(dump, before, request, context)) {
       found.missing.push_back({fmt::format("flight recorder of rank {}", rank),
                                fmt::format("it was triggered, but {} did not appear in time", dump), ""});
       return;

@@ -157,5 +157,58 @@ TEST(RasAnalyzer, SaysEachThingOnce) {
   EXPECT_EQ(of_ras(evidence).says.size(), 1U);
 }
 
+/// What ranks have launched in a communicator, by member.
+RasCommunicator launched(const std::string& hash, const std::map<int, std::int64_t>& counts) {
+  RasCommunicator communicator{hash, static_cast<int>(counts.size()), {}, {}};
+  for (const auto& [member, count] : counts) communicator.ranks.push_back(counted(member, count, 3));
+  return communicator;
+}
+
+/// Eight ranks of which nothing but RAS tells what they do.
+Evidence in_groups(std::vector<RasCommunicator> communicators) {
+  std::vector<Recording> none;
+  for (int rank = 0; rank < 8; ++rank) none.push_back(recording(rank, {}));
+  auto evidence = on_gpus(std::move(none));
+  evidence.recordings.clear();
+  for (auto& member : evidence.members) member.python = member.native = {};
+  evidence.ras = {{"2.28.9", std::move(communicators), {}}};
+  return evidence;
+}
+
+TEST(RasAnalyzer, OneThatIsClearlyBehindIsTheCulpritOfPairsWithoutAMajorityToo) {
+  const auto evidence = in_groups({launched("0xa0", {{0, 5}, {1, 6}}), launched("0xa1", {{2, 5}, {3, 6}}),
+                                   launched("0xb0", {{0, 4}, {2, 5}, {4, 5}, {6, 5}})});
+  EXPECT_EQ(judge(evidence).sentence,
+            "learner.0 (rank 0) on node0 is the culprit: it has launched 5 AllReduce, and learner.1 6 "
+            "(communicator 0xa0): neither is a majority");
+}
+
+TEST(RasAnalyzer, TwoThatAreLateInDifferentGroupsMayWaitForEachOther) {
+  // 2 and 3 are stuck in their pair, and so each is late in its other group.
+  const auto stuck =
+      in_groups({launched("0xa1", {{2, 5}, {3, 5}}), launched("0xb0", {{0, 5}, {2, 4}, {4, 5}, {6, 5}}),
+                 launched("0xb1", {{1, 5}, {3, 4}, {5, 5}, {7, 5}})});
+  EXPECT_FALSE(judge(stuck).sure);
+  EXPECT_EQ(culprits(judge(stuck), stuck), (Ranks{2, 3}));
+  // Both are late in the group of all, but may be stuck in their pair.
+  const std::map<int, std::int64_t> all{{0, 5}, {1, 5}, {2, 4}, {3, 4}, {4, 5}, {5, 5}, {6, 5}, {7, 5}};
+  const auto pair = in_groups({launched("0xa1", {{2, 5}, {3, 5}}), launched("0xc0", all)});
+  EXPECT_FALSE(judge(pair).sure);
+  const auto late = in_groups({launched("0xc0", all)});
+  EXPECT_TRUE(judge(late).sure);
+  EXPECT_EQ(culprits(judge(late), late), (Ranks{2, 3}));
+}
+
+TEST(RasAnalyzer, CountsDoNotOutweighARankThatHasEnded) {
+  auto evidence = in_groups({launched("0xb1", {{1, 5}, {3, 4}, {5, 5}, {7, 5}})});
+  EXPECT_EQ(culprits(judge(evidence), evidence), Ranks{3});
+  evidence.members[2].state = 'X';
+  evidence.members[2].pid = 0;
+  evidence.members[2].pids = {};
+  evidence.members[2].ended = "exited with code 0";
+  EXPECT_TRUE(judge(evidence).sure);
+  EXPECT_EQ(culprits(judge(evidence), evidence), Ranks{2});
+}
+
 }  // namespace
 }  // namespace nlaunch::evidence

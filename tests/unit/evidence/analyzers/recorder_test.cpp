@@ -141,6 +141,75 @@ TEST(Recorder, OfTwoSizesThatOfTheGroupsBesideIsTheUsualOne) {
   EXPECT_EQ(culprits(verdict, evidence), (Ranks{3, 2}));
 }
 
+/// Eight ranks in pairs of neighbours and in two groups of four. All pairs have completed collective 4, and
+/// rank 3 enters the fifth of its pair with this operation.
+Evidence eight_in_pairs(const RecordedOperation& of_third) {
+  std::vector<Recording> all;
+  for (int rank = 0; rank < 8; ++rank) {
+    const int first = rank / 2 * 2;
+    const bool in_pair = first == 2;
+    auto one = recording(rank, {operation(4, "completed"), operation(5, in_pair ? "started" : "completed")},
+                         std::to_string(1 + rank / 2), {first, first + 1});
+    if (rank == 3) one.groups["2"].operations.back() = of_third;
+    auto& across = one.groups[rank % 2 == 0 ? "5" : "6"];
+    across = {"default_pg", rank % 2 == 0 ? std::vector{0, 2, 4, 6} : std::vector{1, 3, 5, 7}, {}};
+    across.operations = {operation(4, "completed")};
+    if (!in_pair) across.operations.push_back(operation(5, "started"));
+    all.push_back(std::move(one));
+  }
+  return on_gpus(std::move(all));
+}
+
+TEST(Recorder, WhatTwoOrMoreGroupsBesideDidLeavesNoDoubt) {
+  auto evidence = eight_in_pairs(operation(5, "started", "all_reduce", "[[16]] Float"));
+  auto verdict = judge(evidence);
+  EXPECT_EQ(
+      verdict.sentence,
+      "learner.3 (rank 3) on node0 is the culprit: it entered all_reduce [[16]] Float -> [[16]] Float as "
+      "collective 5 of group 2 (default_pg), where rank 2 entered all_reduce [[1024]] Float -> [[1024]] "
+      "Float; 7 others wait");
+  // They disagree themselves.
+  evidence.recordings["learner"][7].groups["4"].operations[1] =
+      operation(5, "completed", "all_reduce", "[[16]] Float");
+  verdict = judge(evidence);
+  EXPECT_FALSE(verdict.sure);
+  EXPECT_EQ(culprits(verdict, evidence), (Ranks{2, 3}));
+}
+
+TEST(Recorder, AnEarlierMismatchCountsWhereSomeHaveCompletedWhatOthersWaitIn) {
+  // NCCL let a broadcast meet an all-reduce; one collective later, 2 waits for data that never come.
+  auto evidence = eight_in_pairs(operation(5, "completed"));
+  auto& third = evidence.recordings["learner"][3].groups["2"].operations;
+  third.front() = operation(4, "completed", "broadcast");
+  EXPECT_EQ(
+      judge(evidence).sentence,
+      "learner.3 (rank 3) on node0 is the culprit: it entered broadcast [[1024]] Float -> [[1024]] Float "
+      "as collective 4 of group 2 (default_pg), where rank 2 entered all_reduce [[1024]] Float -> "
+      "[[1024]] Float; 7 others wait");
+  // Somebody is late: that it differed once is no reason to be sure.
+  third.pop_back();
+  put_elsewhere(evidence.members[3]);
+  EXPECT_EQ(
+      judge(evidence).sentence,
+      "learner.3 (rank 3) on node0 is the culprit: it has not entered collective 5 (all_reduce) of group 6 "
+      "(default_pg), as ranks 1, 5 and 7 did; 7 others wait");
+}
+
+TEST(Recorder, WhoHasEndedIsAwaitedThoughItLeftNoRecording) {
+  auto evidence = eight_in_pairs(operation(5, "started"));
+  auto& recordings = evidence.recordings["learner"];
+  // 2 and 4 left none, and nothing says why. Of 3 it is known.
+  std::erase_if(recordings, [](const auto& one) { return one.rank >= 2 && one.rank <= 4; });
+  evidence.members[3].state = 'X';
+  evidence.members[3].pid = 0;
+  evidence.members[3].ended = "exited with code 0";
+  const auto verdict = judge(evidence);
+  const auto& recorder = verdict.analyses[1];
+  ASSERT_EQ(recorder.accused.size(), 1U);
+  EXPECT_EQ(recorder.accused[0].member, 3U);
+  EXPECT_EQ(recorder.accused[0].why, "is gone, and ranks 1, 5 and 7 of group 6 (default_pg) wait for it");
+}
+
 TEST(Recorder, WhoWaitsForOneOfAnotherSizeIsCleared) {
   // 2 sends less than 0 and 1; 3 waits in a pair for 0, and 4 for 1.
   const auto small = operation(8, "started", "all_reduce", "[[16]] Float");

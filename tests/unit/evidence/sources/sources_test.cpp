@@ -385,12 +385,33 @@ TEST_F(SourceOf, AFlightRecorderThatDoesNotAnswerIsMissing) {
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   const int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   put("dump.4", "of before");
+  std::thread rank([&] {
+    char byte = 0;
+    while (::read(reader, &byte, 1) != 1) std::this_thread::sleep_for(10ms);
+  });
   found = collect("flight recorder", 500ms);
+  rank.join();
   ::close(reader);
   EXPECT_TRUE(found.got.empty()) << "what is there is of before";
   ASSERT_EQ(found.missing.size(), 1U);
   EXPECT_EQ(found.missing[0].why,
             fmt::format("it was triggered, but {}4 did not appear in time", subject_.recorder_dump));
+}
+
+// PyTorch reads no more requests after it has written one by itself, as it does when a collective fails.
+TEST_F(SourceOf, ADumpThatIsThereIsTakenWhereTheRequestIsNotRead) {
+  subject_.recorder_pipe = (folder_ / "pipe.").string();
+  subject_.recorder_dump = (folder_ / "dump.").string();
+  subject_.rank = 0;
+  const auto pipe = subject_.recorder_pipe + "0.pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  put("dump.0", "at the failure");
+  const auto found = collect("flight recorder", 8s);
+  ::close(reader);
+  EXPECT_EQ(found.got, std::vector<std::string>{"flight-recorder.0"});
+  EXPECT_TRUE(found.missing.empty());
+  EXPECT_EQ(written("flight-recorder.0"), "at the failure");
 }
 
 // PyTorch writes it by itself when a collective times out.
