@@ -19,7 +19,7 @@ PROGRAM = textwrap.dedent("""\
     import torch
     import torch.distributed as dist
 
-    fault, bad, steps, size, wrong_size = sys.argv[1], *map(int, sys.argv[2:])
+    fault, faulty_group, bad, steps, size, wrong_size, tensor_parallel = *sys.argv[1:3], *map(int, sys.argv[3:])
     rank = int(os.environ["RANK"])
 
     def load_batch():
@@ -32,20 +32,33 @@ PROGRAM = textwrap.dedent("""\
         if fault == "dies":
             os._exit(0)
 
-    def evaluate(tensor):
-        dist.all_gather([torch.empty_like(tensor) for _ in range(dist.get_world_size())], tensor)
+    def evaluate(tensor, group):
+        dist.all_gather([torch.empty_like(tensor) for _ in range(dist.get_world_size(group))], tensor, group=group)
 
-    def step(number):
-        faulty = rank == bad and number == steps
+    def reduce(group, faulty):
         if faulty:
             print("fault", flush=True)
             load_batch()
         tensor = torch.ones(wrong_size if faulty and fault == "other size" else size)
         if faulty and fault == "other collective":
-            evaluate(tensor)
-        dist.all_reduce(tensor)
+            evaluate(tensor, group)
+        dist.all_reduce(tensor, group=group)
+
+    def make_groups():
+        if tensor_parallel == 1:
+            return {"data": None}
+        world = dist.get_world_size()
+        of_ranks = {"tensor": [range(first, first + tensor_parallel) for first in range(0, world, tensor_parallel)],
+                    "data": [range(first, world, tensor_parallel) for first in range(tensor_parallel)]}
+        made = {name: [(ranks, dist.new_group(list(ranks))) for ranks in groups] for name, groups in of_ranks.items()}
+        return {name: next(group for ranks, group in groups if rank in ranks) for name, groups in made.items()}
+
+    def step(number):
+        for name, group in mine.items():
+            reduce(group, rank == bad and number == steps and name == faulty_group)
 
     dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=900))
+    mine = make_groups()
     for number in range(steps + 5):
         step(number)
         print("step", number, flush=True)
@@ -71,11 +84,12 @@ def states(pid):
 
 
 class Ranks:
-    """Ranks, one of which is at fault. They are killed at the end."""
+    """Ranks, one of which is at fault. They are killed at the end. With tensor_parallel above 1, a step has a collective in a group of so
+    many neighbours, and then one in the group of those with the same place among theirs; the fault is at the one that `group` names."""
 
-    def __init__(self, fault, bad, world=3, steps=3, size=1000, wrong_size=100, wrap=False, env=None):
+    def __init__(self, fault, bad, world=3, steps=3, size=1000, wrong_size=100, wrap=False, env=None, tensor_parallel=1, group="data"):
         self.fault, self.bad, self.world = fault, bad, world
-        self.arguments = [fault, bad, steps, size, wrong_size]
+        self.arguments = [fault, group, bad, steps, size, wrong_size, tensor_parallel]
         self.env = env or {}
         self.wrap = wrap  # in a shell, as many people start things
         self.home = tempfile.TemporaryDirectory(prefix="nlaunch-hang-")
