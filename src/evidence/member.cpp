@@ -125,7 +125,8 @@ Situation situation_of(const Part& part) {
 
 bool is_out_of_action(const Situation& situation) {
   using enum Situation::Doing;
-  return situation.doing == gone || situation.doing == stopped || situation.doing == uninterruptible;
+  return !situation.part &&
+         (situation.doing == gone || situation.doing == stopped || situation.doing == uninterruptible);
 }
 
 Situation situation_of(const Member& member) {

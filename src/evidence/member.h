@@ -86,8 +86,7 @@ struct Situation {
 Situation situation_of(const Member& member);
 Situation situation_of(const Part& part);
 
-/// It has ended, is stopped, or is stuck in the kernel: it goes nowhere, and others may look odd because of
-/// it.
+/// Its main program has ended, is stopped, or is stuck in the kernel: it does nothing any more.
 bool is_out_of_action(const Situation& situation);
 
 /// "waits in all_reduce, called from step (train.py:12)"

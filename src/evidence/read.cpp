@@ -192,13 +192,18 @@ std::vector<Member> members_of(const Files& files) {
 
 void read_recordings(Evidence& evidence, const fs::path& folder, const std::string& role) {
   constexpr std::string_view kPrefix = "flight-recorder.";
+  constexpr std::string_view kEarlier = "earlier-";
   for (const auto& file : sorted(folder)) {
-    const auto name = file.filename().string();
+    const auto whole = file.filename().string();
+    std::string_view name = whole;
+    const bool is_earlier = name.starts_with(kEarlier);
+    if (is_earlier) name.remove_prefix(kEarlier.size());
     if (!name.starts_with(kPrefix)) continue;
     int rank = 0;
     std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), rank);
     auto recording = read_recording(text_of(file), rank);
     if (recording) {
+      recording->is_earlier = is_earlier;
       evidence.recordings[role].push_back(std::move(*recording));
     } else {
       evidence.missing.push_back(

@@ -17,7 +17,7 @@ using Doing = Situation::Doing;
 
 /// The last output of a process that exited because another did.
 bool blames_a_peer(const Member& member) {
-  constexpr std::array<std::string_view, 10> kPatterns{"Connection closed by peer",
+  constexpr std::array<std::string_view, 11> kPatterns{"Connection closed by peer",
                                                        "Connection reset by peer",
                                                        "Connection refused",
                                                        "Broken pipe",
@@ -26,7 +26,8 @@ bool blames_a_peer(const Member& member) {
                                                        "Socket Timeout",
                                                        "Timed out waiting",
                                                        "Detected mismatch between collectives",
-                                                       "failed to pass monitoredBarrier"};
+                                                       "failed to pass monitoredBarrier",
+                                                       "Watchdog caught collective operation timeout"};
   return std::ranges::any_of(
       kPatterns, [&](auto pattern) { return member.last_words.find(pattern) != std::string::npos; });
 }

@@ -161,9 +161,13 @@ void accuse_the_unlike(const Evidence& evidence, const RoleWorld& world, Analysi
 }
 
 /// If one has exited or is stopped, the others' stacks show less: for example those that are about to exit
-/// because of it.
-bool has_a_better_reason(const RoleWorld& world) {
-  return std::ranges::any_of(world.situations, [](const auto& one) { return is_out_of_action(one.second); });
+/// because of it. One that certainly does something of its own is late all the same.
+bool has_a_better_reason(const Evidence& evidence, const RoleWorld& world, const Analysis& analysis) {
+  return std::ranges::any_of(world.situations,
+                             [](const auto& one) { return is_out_of_action(one.second); }) &&
+         std::ranges::none_of(analysis.accused, [&](const auto& one) {
+           return does_own_thing(evidence, evidence.members[one.member]);
+         });
 }
 
 void look_at_world(const Evidence& evidence, const RoleWorld& world, Analysis& analysis) {
@@ -194,7 +198,7 @@ Analysis analyze_stacks(const Evidence& evidence) {
   Analysis analysis;
   for (const auto& [role, world] : worlds_of(evidence)) {
     look_at_world(evidence, world, analysis);
-    analysis.weak = analysis.weak || has_a_better_reason(world);
+    analysis.weak = analysis.weak || has_a_better_reason(evidence, world, analysis);
   }
   analysis.sure = analysis.sure && !analysis.weak;
   return analysis;

@@ -32,6 +32,8 @@ struct Recording {
   int rank = 0;
   std::string version;
   std::map<std::string, RecordedGroup> groups;
+  /// PyTorch wrote it by itself when a collective failed: the rank may have entered others since.
+  bool is_earlier = false;
 };
 
 /// Reads a dump, a pickle or JSON.

@@ -1,5 +1,6 @@
 #include "evidence/readers/ras.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <regex>
 
@@ -73,6 +74,10 @@ class TextReader {
     for (const auto& line : text::split(text, '\n')) {
       if (line.size() < kLongest) read_line(line);
     }
+    for (auto& communicator : report_.communicators) {  // those without data are in no count
+      if (communicator.size > 0)
+        communicator.size += static_cast<int>(std::ranges::count(communicator.ranks, true, &RasRank::silent));
+    }
     return std::move(report_);
   }
 
@@ -95,6 +100,7 @@ class TextReader {
     } else if (std::regex_match(line, match, counts)) {
       section_ = Section::counts;
       operation_ = match[1];
+      counted_ = 0;
     } else if (line == "  Communicator ranks have different status") {
       section_ = Section::status;
     } else if (line.starts_with("  ")) {
@@ -105,7 +111,7 @@ class TextReader {
   void detail(const std::string& line) {
     static const std::regex process(R"(  Process (\d{1,9}) on node (\S+) managing GPUs? .*)");
     static const std::regex several(
-        R"(  (\d+) ranks have (?:launched up to operation (\d{1,18})|(not) launched any operations))");
+        R"(  (\d{1,9}) ranks have (?:launched up to operation (\d{1,18})|(not) launched any operations))");
     static const std::regex statuses(R"(  \d+ ranks have status (\w+))");
     static const std::regex one(
         R"(  Rank (\d{1,9})(?: has launched up to operation (\d{1,18})| has (not) launched any operations| has status (\w+)| reported [^-]*)? -- (?:GPU .* managed by process (\d{1,9}) on node (\S+)|\[process information not found\]))");
@@ -122,6 +128,7 @@ class TextReader {
     } else if (current_ != nullptr && std::regex_match(line, match, several)) {
       // The most frequent number comes first.
       value_ = match[3].matched ? 0 : std::stoll(match[2]);
+      count(std::stoi(match[1]));
       current_->usual.try_emplace(operation_, value_);
     } else if (std::regex_match(line, match, statuses)) {
       status_ = match[1];
@@ -140,8 +147,15 @@ class TextReader {
     if (section_ == Section::error) rank.failed = true;
     if (section_ == Section::status) rank.status = match[4].matched ? match[4].str() : status_;
     if (section_ != Section::counts) return;
-    const auto counted = match[2].matched ? std::stoll(match[2]) : match[3].matched ? 0 : value_;
-    rank.launched[operation_] = counted;
+    const bool is_alone = match[2].matched || match[3].matched;  // else one of those counted above
+    if (is_alone) count(1);
+    rank.launched[operation_] = match[2].matched ? std::stoll(match[2]) : match[3].matched ? 0 : value_;
+  }
+
+  /// Ranks of the communicator with a number of this operation: all together are its size.
+  void count(int ranks) {
+    counted_ += ranks;
+    current_->size = std::max(current_->size, counted_);
   }
 
   RasCommunicator& find(const std::string& hash) {
@@ -164,6 +178,7 @@ class TextReader {
   std::string operation_;
   std::string status_;
   std::int64_t value_ = 0;
+  int counted_ = 0;
 };
 
 }  // namespace

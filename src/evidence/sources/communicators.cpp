@@ -126,24 +126,38 @@ FileStamp stamp_of(const std::string& path) {
   return error ? FileStamp{} : stamp;
 }
 
-/// Until the file differs from the previous one and no longer grows, or the process has not read the request
-/// in the time in which it would have, and there is a previous one. PyTorch reads no more requests once it
-/// has written a recording because a collective failed or timed out (ProcessGroupNCCL.cpp, HeartbeatMonitor::
-/// runLoop): then that is its last one.
-bool await_dump(const std::string& path, const FileStamp& before, const sys::UniqueFd& pipe,
-                const CollectContext& context) {
+/// A recording that was asked for, or the one that was there.
+struct Dump {
+  int rank = 0;
+  std::string file;
+  FileStamp before;
+  sys::UniqueFd request;
+  FileStamp last{};
+  bool is_there = false;
+  bool is_earlier = false;
+};
+
+/// Complete once the file differs from the previous one and no longer grows. The previous one is taken if the
+/// process does not read the request in the time in which it would: PyTorch does not read the pipe any more
+/// once it has written a recording by itself, because a collective failed or timed out (ProcessGroupNCCL.cpp,
+/// HeartbeatMonitor::runLoop).
+void look_at(Dump& dump, bool would_have_read) {
+  const auto now = stamp_of(dump.file);
+  dump.is_there = now != dump.before && now == dump.last && now.size > 0;
+  dump.is_earlier = now == dump.before && now.size > 0 && would_have_read && is_unread(dump.request);
+  dump.last = now;
+}
+
+void await_dumps(std::vector<Dump>& dumps, const CollectContext& context) {
   const auto begin = std::chrono::steady_clock::now();
-  FileStamp last = before;
-  while (context.left() > kDumpGlance) {
+  const auto is_open = [](const Dump& dump) { return dump.request && !dump.is_there && !dump.is_earlier; };
+  while (context.left() > kDumpGlance && std::ranges::any_of(dumps, is_open)) {
     std::this_thread::sleep_for(kDumpGlance);
-    const auto now = stamp_of(path);
-    if (now != before && now == last && now.size > 0) return true;
-    if (now == before && now.size > 0 && std::chrono::steady_clock::now() - begin > kToReadRequest &&
-        is_unread(pipe))
-      return true;
-    last = now;
+    const bool would_have_read = std::chrono::steady_clock::now() - begin > kToReadRequest;
+    for (auto& dump : dumps) {
+      if (is_open(dump)) look_at(dump, would_have_read);
+    }
   }
-  return false;
 }
 
 Missing not_triggered(int rank, const std::string& pipe) {
@@ -152,30 +166,40 @@ Missing not_triggered(int rank, const std::string& pipe) {
           "TORCH_NCCL_DUMP_ON_TIMEOUT=1"};
 }
 
-void collect_dump_of(int rank, const CollectContext& context, Found& found) {
-  const auto pipe = fmt::format("{}{}.pipe", context.subject->recorder_pipe, rank);
-  const auto dump = fmt::format("{}{}", context.subject->recorder_dump, rank);
-  const auto before = stamp_of(dump);
-  const auto request = context.subject->recorder_pipe.empty() ? sys::UniqueFd() : trigger_dump(pipe);
-  if (request) {
-    if (!await_dump(dump, before, request, context)) {
-      found.missing.push_back({fmt::format("flight recorder of rank {}", rank),
-                               fmt::format("it was triggered, but {} did not appear in time", dump), ""});
-      return;
-    }
-  } else if (before == FileStamp{}) {
-    found.missing.push_back(not_triggered(rank, pipe));
-  }
-  const auto content = sys::read_regular_file(dump, kLargestDump);
-  const auto file = fmt::format("flight-recorder.{}", rank);
+void keep(const Dump& dump, const CollectContext& context, Found& found) {
+  const auto content = sys::read_regular_file(dump.file, kLargestDump);
+  const auto file = fmt::format("{}flight-recorder.{}", dump.is_earlier ? "earlier-" : "", dump.rank);
   // Unchanged: masking would break a pickle. It contains no values of variables.
-  if (content && sys::write_file_atomically(context.folder / file, *content)) found.got.push_back(file);
+  if (!content || !sys::write_file_atomically(context.folder / file, *content)) return;
+  found.got.push_back(file);
+  // What is there the next time was not asked for, and is PyTorch's own.
+  std::error_code error;
+  if (!dump.is_earlier) fs::remove(dump.file, error);
 }
 
+/// All ranks of the tree are asked at once.
 Found collect_flight_recorder(const CollectContext& context) {
   Found found;
   if (context.subject->recorder_dump.empty()) return found;
-  for (const int rank : ranks_of_subject(context)) collect_dump_of(rank, context, found);
+  std::vector<Dump> dumps;
+  for (const int rank : ranks_of_subject(context)) {
+    auto& dump = dumps.emplace_back(rank, fmt::format("{}{}", context.subject->recorder_dump, rank));
+    dump.before = dump.last = stamp_of(dump.file);
+    const auto pipe = fmt::format("{}{}.pipe", context.subject->recorder_pipe, rank);
+    if (!context.subject->recorder_pipe.empty()) dump.request = trigger_dump(pipe);
+    dump.is_earlier = !dump.request && dump.before != FileStamp{};
+    if (!dump.request && !dump.is_earlier) found.missing.push_back(not_triggered(rank, pipe));
+  }
+  await_dumps(dumps, context);
+  for (const auto& dump : dumps) {
+    if (dump.is_there || dump.is_earlier) {
+      keep(dump, context, found);
+    } else if (dump.request) {
+      found.missing.push_back({fmt::format("flight recorder of rank {}", dump.rank),
+                               fmt::format("it was triggered, but {} did not appear in time", dump.file),
+                               ""});
+    }
+  }
   return found;
 }
 

@@ -146,6 +146,7 @@ TEST(Ras, ReadsTheTextOfOlderReleases) {
   ASSERT_EQ(report->communicators.size(), 1U);
   const auto& communicator = report->communicators[0];
   EXPECT_EQ(communicator.usual.at("AllReduce"), 120);
+  EXPECT_EQ(communicator.size, 8);
   ASSERT_EQ(communicator.ranks.size(), 3U);
   EXPECT_EQ(communicator.ranks[0].rank, 7);
   EXPECT_TRUE(communicator.ranks[0].silent);

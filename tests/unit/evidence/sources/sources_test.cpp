@@ -370,6 +370,32 @@ TEST_F(SourceOf, TheFlightRecorderIsToldToWriteAndAwaited) {
   EXPECT_EQ(found.got, std::vector<std::string>{"flight-recorder.0"});
   EXPECT_TRUE(found.missing.empty());
   EXPECT_EQ(written("flight-recorder.0"), "the whole");
+  EXPECT_FALSE(std::filesystem::exists(subject_.recorder_dump + "0"))
+      << "the next one there was not asked for";
+}
+
+TEST_F(SourceOf, AllFlightRecordersOfATreeAreAskedAtOnce) {
+  subject_.recorder_pipe = (folder_ / "pipe.").string();
+  subject_.recorder_dump = (folder_ / "dump.").string();
+  subject_.rank = 0;
+  tree_[0].rank = 1;
+  std::vector<int> readers;
+  for (const auto rank : {0, 1}) {
+    const auto pipe = fmt::format("{}{}.pipe", subject_.recorder_pipe, rank);
+    ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+    readers.push_back(::open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  }
+  std::thread ranks([&] {  // the first one answers after it has seen that the other was asked, too
+    char byte = 0;
+    for (const auto reader : {readers[1], readers[0]})
+      while (::read(reader, &byte, 1) != 1) std::this_thread::sleep_for(10ms);
+    put("dump.1", "of 1");
+    put("dump.0", "of 0");
+  });
+  const auto found = collect("flight recorder");
+  ranks.join();
+  for (const auto reader : readers) ::close(reader);
+  EXPECT_EQ(found.got, (std::vector<std::string>{"flight-recorder.0", "flight-recorder.1"}));
 }
 
 TEST_F(SourceOf, AFlightRecorderThatDoesNotAnswerIsMissing) {
@@ -409,9 +435,9 @@ TEST_F(SourceOf, ADumpThatIsThereIsTakenWhereTheRequestIsNotRead) {
   put("dump.0", "at the failure");
   const auto found = collect("flight recorder", 8s);
   ::close(reader);
-  EXPECT_EQ(found.got, std::vector<std::string>{"flight-recorder.0"});
+  EXPECT_EQ(found.got, std::vector<std::string>{"earlier-flight-recorder.0"});
   EXPECT_TRUE(found.missing.empty());
-  EXPECT_EQ(written("flight-recorder.0"), "at the failure");
+  EXPECT_EQ(written("earlier-flight-recorder.0"), "at the failure");
 }
 
 // PyTorch writes it by itself when a collective times out.
@@ -420,7 +446,7 @@ TEST_F(SourceOf, ADumpThatIsThereIsTakenWhereNobodyCanBeTold) {
   subject_.rank = 0;
   put("dump.0", "at the timeout");
   const auto found = collect("flight recorder");
-  EXPECT_EQ(found.got, std::vector<std::string>{"flight-recorder.0"});
+  EXPECT_EQ(found.got, std::vector<std::string>{"earlier-flight-recorder.0"});
   EXPECT_TRUE(found.missing.empty());
 }
 
