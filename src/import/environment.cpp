@@ -177,7 +177,10 @@ class Environment {
     const auto common = venv_of(*roles_[0]);
     const bool one = std::ranges::all_of(roles_, [&](const auto* role) { return venv_of(*role) == common; });
     if (one && !common.empty()) out_.venv = {"venv", common, line_of("VIRTUAL_ENV"), ""};
+    const bool is_said = std::ranges::any_of(
+        lines_, [](const auto& line) { return line.find("miniconda3") != std::string::npos; });
     for (const auto* role : roles_) {
+      if (is_said) break;
       const auto conda = changes(*role).find("CONDA_PREFIX");
       if (conda == changes(*role).end() || !conda->second ||
           !conda->second->starts_with(fmt::format("{}/miniconda3", shell::Allocation::kHome)))

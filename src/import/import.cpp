@@ -18,6 +18,7 @@
 #include "import/slurm.h"
 #include "import/step_options.h"
 #include "import/texts.h"
+#include "import/work.h"
 #include "lint/script_input.h"
 #include "shell/allocation.h"
 #include "shell/answers.h"
@@ -345,6 +346,23 @@ bool detaches(const shell::Words& argv) {
          (name == "redis-server" && shell::has(argv, "--daemonize")) || name == "slapd";
 }
 
+/// "/dev/fd/63", in the command line of a program: what `<(...)` and `>(...)` become.
+std::optional<std::string> substituted(const shell::Words& argv) {
+  static const RE2 kPipe(R"((?:^|=)(/dev/fd/\d+)$)");
+  std::string path;
+  for (const auto& word : argv)
+    if (RE2::PartialMatch(word, kPipe, &path)) return path;
+  return std::nullopt;
+}
+
+/// `xargs -P 8` on the line of a part: it starts several of them at once.
+bool is_of_parallel_xargs(const shell::Recording& recording, const Part& part) {
+  static const RE2 kParallel(R"(^xargs\s.*(?:-P\s*|--max-procs[= ])'?(?:0|[2-9]|\d\d))");
+  return std::ranges::any_of(recording.traced, [&](const auto& one) {
+    return one.line == part.line && one.script == part.script && RE2::PartialMatch(one.text, kParallel);
+  });
+}
+
 /// Why no experiment can be the same job.
 void refuse(const shell::Recording& recording, const shell::Allocation& allocation,
             const JobDirectives& directives, const std::vector<std::string>& unknown, const Imported& out,
@@ -371,6 +389,18 @@ void refuse(const shell::Recording& recording, const shell::Allocation& allocati
         part.commands, [&](auto index) { return recording.commands[index].output_is_read; });
     if (!part.problem.empty() && !is_read)
       say("import.tasks", fmt::format("{}: {}", role.name, part.problem));
+    if (const auto path = substituted(part.argv))
+      say("import.substitution",
+          fmt::format(
+              "line {}: `{}` reads or writes {}, a process substitution, which exists only while bash "
+              "runs the script: use a file instead",
+              part.line, text::printable(text::shell_join(part.argv)), *path));
+    if (is_of_parallel_xargs(recording, part))
+      say("import.xargs",
+          fmt::format(
+              "line {}: xargs starts several programs at once (-P), and which of them run at the same "
+              "time is not known: start them with & in a loop, and `wait`",
+              part.line));
     if (is_not_taken_apart(part))
       say("import.step",
           fmt::format(
@@ -493,8 +523,11 @@ shell::Allocation parted_by_programs(const shell::Recording& recording, const sh
                                      Imported& out) {
   std::vector<std::set<std::size_t>> on_node(allocation.nodes);
   const auto parts = parts_of(recording, allocation);
-  for (std::size_t i = 0; i < parts.size(); ++i)
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const auto work = work_of(parts[i].program).work;
+    if (work == Work::nothing || work == Work::submission) continue;
     for (const auto& task : parts[i].tasks) on_node.at(task.node).insert(i);
+  }
   auto parted = allocation;
   for (std::uint32_t node = 0; node < allocation.nodes; ++node) {
     if (node == 0 || on_node[node] != on_node[node - 1])
@@ -531,8 +564,8 @@ Result<Imported> import_script(const lint::LintInput& input, const std::vector<l
   out.nics = input.nics;
   out.gpu = input.gpu;
   const auto lines = text::split(file.text, '\n');
-  import_roles(recording, nodes == Nodes::alike ? allocation : parted_by_programs(recording, allocation, out),
-               out);
+  import_roles(recording, allocation,
+               nodes == Nodes::alike ? allocation : parted_by_programs(recording, allocation, out), out);
   import_steps(recording, out);
   import_environment(recording, lines, out);
   hand_over_secrets(out);
@@ -570,6 +603,11 @@ Result<Imported> import_script(const lint::LintInput& input, const std::vector<l
   for (const auto& path : recording.written)
     out.remarks[Destination::experiment].push_back(
         {0, fmt::format("the script writes {}, which no program is given: it is not written", path)});
+  for (const auto& one : recording.missing_arguments)
+    out.remarks[Destination::experiment].push_back(
+        {one.line, fmt::format("the script reads its argument ${}, which was not given: pass its arguments "
+                               "after --",
+                               one.name)});
   for (const auto& one : recording.unset) {
     const auto place = fmt::format("{}:{}: ", text::printable(shell::program_name(one.script)), one.line);
     out.remarks[Destination::experiment].push_back(
@@ -597,7 +635,7 @@ Result<Imported> import_script(const lint::LintInput& input, const std::vector<l
   attach_findings(findings, out.site_environment);
   for (auto& role : out.roles) attach_findings(findings, role.environment);
   std::vector<std::string> unknown;
-  refer_to_the_job(allocation, out, unknown);
+  refer_to_the_job(allocation, file.text, out, unknown);
   Diagnostics problems;
   refuse(recording, allocation, directives, unknown, out, problems);
   finish(lines, out);

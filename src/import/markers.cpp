@@ -14,8 +14,9 @@ namespace {
 
 class References {
  public:
-  References(const shell::Allocation& allocation, Imported& out, std::vector<std::string>& unknown)
-      : allocation_(allocation), out_(out), unknown_(unknown) {}
+  References(const shell::Allocation& allocation, const std::string& script, Imported& out,
+             std::vector<std::string>& unknown)
+      : allocation_(allocation), script_(script), out_(out), unknown_(unknown) {}
 
   void run() {
     for (std::uint32_t node = 0; node < allocation_.nodes; ++node) {
@@ -59,7 +60,8 @@ class References {
       const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
       const bool within = is_digit(marker[0]) &&
                           ((at > text.data() && is_digit(at[-1])) || (!rest.empty() && is_digit(rest[0])));
-      changed += within ? marker : reference(marker, role);
+      const bool is_own = script_.find(marker) != std::string::npos;  // the script has this very text
+      changed += within || is_own ? marker : reference(marker, role);
       begin = end;
     }
     changed.append(begin, static_cast<const char*>(text.data()) + text.size());
@@ -134,6 +136,7 @@ class References {
   }
 
   const shell::Allocation& allocation_;
+  const std::string& script_;
   Imported& out_;
   std::vector<std::string>& unknown_;
   std::vector<std::string> names_, addresses_;
@@ -142,8 +145,9 @@ class References {
 
 }  // namespace
 
-void refer_to_the_job(const shell::Allocation& allocation, Imported& out, std::vector<std::string>& unknown) {
-  References(allocation, out, unknown).run();
+void refer_to_the_job(const shell::Allocation& allocation, const std::string& script, Imported& out,
+                      std::vector<std::string>& unknown) {
+  References(allocation, script, out, unknown).run();
 }
 
 }  // namespace nlaunch::import

@@ -4,7 +4,9 @@
 namespace nlaunch::import {
 
 /// Replaces what is made up in the recorded job with placeholders: hosts, addresses, the free port, the job's
-/// id, the user. Lists those without a placeholder in `unknown`, each once.
-void refer_to_the_job(const shell::Allocation& allocation, Imported& out, std::vector<std::string>& unknown);
+/// id, the user. Lists those without a placeholder in `unknown`, each once. What the text of the script has
+/// itself is not made up.
+void refer_to_the_job(const shell::Allocation& allocation, const std::string& script, Imported& out,
+                      std::vector<std::string>& unknown);
 
 }  // namespace nlaunch::import

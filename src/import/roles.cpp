@@ -31,11 +31,11 @@ class Roles {
   explicit Roles(Job& job) : job_(job) {}
 
   void make() {
-    job_.out.parts = parts_of(job_.recording, job_.allocation);
     job_.out.became.resize(job_.recording.commands.size());
     sort();
     choose_main();
     order();
+    refuse_steps_without_nodes();
     divide_gpus(job_);
     name();
     let_share_gpus(job_);
@@ -246,11 +246,90 @@ class Roles {
     for (auto& kept : job_.kept) {
       if (kept.work.work == Work::ray_worker) kept.stage = std::max(kept.stage, stage_of_head() + 1);
     }
+    start_servers_together();
     for (auto& kept : job_.kept) {
       if (!kept.main) continue;
-      for (const auto& other : job_.kept)
-        if (!other.main && begins_before(other, kept)) kept.stage = std::max(kept.stage, other.stage + 1);
+      for (const auto& other : job_.kept) {
+        if (other.main || !begins_before(other, kept)) continue;
+        if (other.stage >= kept.stage && &other > &kept && !kept.exits)
+          job_.remark(job_.part_of(kept).line,
+                      fmt::format("{} (line {}) starts before {}, which ends the run: the script starts it "
+                                  "after that, and waits for neither",
+                                  role_name_of(job_.part_of(other).program), job_.part_of(other).line,
+                                  role_name_of(job_.part_of(kept).program)));
+        kept.stage = std::max(kept.stage, other.stage + 1);
+      }
     }
+  }
+
+  /// The first node of a server answers once the others have joined it: whatever the script does between
+  /// them, they start at once.
+  void start_servers_together() {
+    const auto is = [&](const Kept& kept, ServerNode node) {
+      return kept.work.work == Work::engine && node_of_server(job_.part_of(kept).program) == node;
+    };
+    for (auto& first : job_.kept) {
+      if (!is(first, ServerNode::first)) continue;
+      for (auto& rest : job_.kept) {
+        if (!is(rest, ServerNode::other) || rest.stage <= first.stage ||
+            !are_one_server(job_.part_of(first).program, job_.part_of(rest).program))
+          continue;
+        rest.stage = first.stage;
+        rest.waited = false;
+        job_.remark(
+            job_.part_of(rest).line,
+            fmt::format("it starts together with the server of line {}, which answers only once all of "
+                        "its nodes are there: what the script waits for between them is not imported",
+                        job_.part_of(first).line));
+      }
+    }
+  }
+
+  static bool are_one_server(const shell::Words& one, const shell::Words& other) {
+    return shell::program_name(one[0]) == shell::program_name(other[0]) &&
+           role_name_of(one) == role_name_of(other) &&
+           option_of(one, "--nnodes") == option_of(other, "--nnodes");
+  }
+
+  /// Of two steps at once on some of the nodes, Slurm puts the one that names none onto nodes that no other
+  /// step holds, if there are any: which those are is not recorded.
+  void refuse_steps_without_nodes() {
+    const auto is_partial = [&](const Part& part) {
+      return part.in_step && shell::program_name(part.step[0]) == "srun" &&
+             nodes_of(part).size() < job_.allocation.nodes;
+    };
+    for (std::size_t i = 0; i < job_.kept.size(); ++i) {
+      for (std::size_t j = 0; j < i; ++j) {
+        auto& part = job_.out.parts[job_.kept[i].part];
+        const auto& other = job_.part_of(job_.kept[j]);
+        if (!is_partial(part) || !is_partial(other) || job_.in_one_step(part, other) || overlaps(part) ||
+            overlaps(other) || (names_nodes(part) && names_nodes(other)) ||
+            !runs_beside(job_.kept[i], job_.kept[j]) || !job_.meets(job_.kept[i], job_.kept[j]))
+          continue;
+        part.problem = fmt::format(
+            "it runs at the same time as {} (line {}), and one of the two names no nodes: Slurm gives it "
+            "nodes "
+            "that the other does not hold. Name the nodes of both (srun --nodelist), or let them share nodes "
+            "(srun --overlap)",
+            role_name_of(other.program), other.line);
+      }
+    }
+  }
+
+  static bool names_nodes(const Part& part) {
+    const auto words = words_of_step(part);
+    return shell::option(part.step, words, "-w", "--nodelist") ||
+           shell::option(part.step, words, "-r", "--relative") ||
+           shell::option(part.step, words, "-x", "--exclude") ||
+           shell::option(part.step, words, "", "--het-group");
+  }
+
+  static bool overlaps(const Part& part) {
+    const auto set = part.changes.find("SLURM_OVERLAP");
+    return (set != part.changes.end() && set->second) ||
+           std::ranges::find(part.step, "--overlap") != part.step.end() ||
+           std::ranges::find(part.step, "-s") != part.step.end() ||
+           std::ranges::find(part.step, "--oversubscribe") != part.step.end();
   }
 
   /// The stage after those that the script has waited for when this one starts.
@@ -452,8 +531,16 @@ class Roles {
     const bool bound = shell::option(part.step, words_of_step(part), "", "--gpus-per-task") ||
                        shell::option(part.step, words_of_step(part), "", "--gpu-bind");
     const bool picks = role.gpus == 1 && most_on_a_node(part) > 1 && !bound;
-    role.rendezvous =
-        role.kind == RoleKind::learner && role.gpus > 0 && (makes_ranks(part.program) || sets || picks);
+    const bool makes = makes_ranks(part.program);
+    role.rendezvous = role.kind == RoleKind::learner && role.gpus > 0 && (makes || sets || picks) &&
+                      !(makes && counts_nodes_itself(part));
+  }
+
+  /// The script sets what nlaunch would set to the number of the node, for a program that need not read it.
+  static bool counts_nodes_itself(const Part& part) {
+    const auto found = part.changes.find("NODE_RANK");
+    return part.tasks.size() > 1 && found != part.changes.end() && found->second &&
+           *found->second != "${self.index}";
   }
 
   void complete_ray(const Kept& kept, const Part& part, ImportedRole& role) {
@@ -594,8 +681,11 @@ class Roles {
 
 }  // namespace
 
-void import_roles(const shell::Recording& recording, const shell::Allocation& allocation, Imported& out) {
-  Job job{recording, allocation, out};
+void import_roles(const shell::Recording& recording, const shell::Allocation& allocation,
+                  const shell::Allocation& parted, Imported& out) {
+  // In the job, a step without --het-group would run in the first component only: these are not the job's.
+  out.parts = parts_of(recording, allocation);
+  Job job{recording, parted, out};
   Roles(job).make();
 }
 

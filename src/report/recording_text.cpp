@@ -173,6 +173,9 @@ class Missing {
     for (const auto& one : recording_.unset)
       if (!one.script.empty() || one.line <= recording_.last_line)
         add("{}: ${} is unset: set it with --env {}=VALUE", at_line(one), one.name, one.name);
+    for (const auto& one : recording_.missing_arguments)
+      if (one.line <= recording_.last_line)
+        add("line {}: the script reads its argument ${}: pass its arguments after --", one.line, one.name);
     const auto asks = std::ranges::find_if(recording_.commands, asks_for_address);
     if (asks != recording_.commands.end())
       add("line {}: `{}` got a name or an address of the simulated job, rec-node-0 or 10.77.0.1: if the "
@@ -259,6 +262,16 @@ std::string placeholders_of_errors(const Recording& recording) {
   return text;
 }
 
+/// Of a script that did not come to its end.
+std::string last_command(const Recording& recording, const Masker& masker) {
+  if (recording.traced.empty()) return "";
+  const auto& last = recording.traced.back();
+  constexpr std::size_t kLongest = 120;
+  auto text = masker.mask(last.text);
+  if (text.size() > kLongest) text = text.substr(0, kLongest) + "…";
+  return fmt::format(", at line {}: `{}`", last.line, text::printable(text));
+}
+
 }  // namespace
 
 std::string why_not_whole(const Recording& recording, const Masker& masker) {
@@ -269,8 +282,8 @@ std::string why_not_whole(const Recording& recording, const Masker& masker) {
         "unknown.",
         recording.last_line);
   if (!recording.stopped.empty())
-    return fmt::format("The script was stopped at the limit of {}. What it starts later is unknown.",
-                       recording.stopped);
+    return fmt::format("The script was stopped at the limit of {}{}. What it starts later is unknown.",
+                       recording.stopped, last_command(recording, masker));
   constexpr int kSyntax = 2;
   if (recording.exit_code == kSyntax && recording.output.find(": syntax error") != std::string::npos)
     return fmt::format("bash cannot parse the script:\n{}{}", last_lines(recording, masker),

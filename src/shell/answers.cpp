@@ -249,11 +249,25 @@ bool changes_files(const std::string& name) {
   return kNames.contains(name);
 }
 
+namespace {
+
+/// For eval "$(/opt/conda/bin/conda shell.bash hook)": the functions are already defined, but not where conda
+/// is.
+std::string conda_hook(const std::string& program) {
+  constexpr std::string_view kEnd = "/bin/conda";
+  return program.ends_with(kEnd)
+             ? fmt::format("NLAUNCH_CONDA={}\n",
+                           text::shell_quote(program.substr(0, program.size() - kEnd.size())))
+             : std::string();
+}
+
+}  // namespace
+
 std::optional<Answer> answer_of(const Words& argv, const Allocation& allocation, std::uint32_t node) {
   const auto name = program_name(argv.at(0));
   if (name.starts_with("python")) return ask_python(argv, allocation, node);
   if ((name == "conda" || name.ends_with("mamba")) && argv.size() > 1 && argv[1].starts_with("shell"))
-    return Answer{};  // eval "$(conda shell.bash hook)": the functions are already defined
+    return Answer{conda_hook(argv[0]), 0};
   if (name == "ray" && (argv.size() < 2 || argv[1] == "status" || argv[1] == "health-check"))
     return ask_ray(allocation);
   const auto* row = std::ranges::find(kAsks, name, &AskRow::name);

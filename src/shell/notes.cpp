@@ -7,6 +7,7 @@
 #include <array>
 #include <filesystem>
 #include <map>
+#include <optional>
 
 #include "base/text.h"
 #include "sys/files.h"
@@ -30,6 +31,11 @@ bool is_of_bash(std::string_view name) {
       "RANDOM", "SECONDS", "LINENO", "EUID",  "UID",   "PPID",     "PWD",        "OLDPWD",
       "IFS",    "OPTARG",  "OPTIND", "REPLY", "SHLVL", "HOSTTYPE", "PIPESTATUS", "FUNCNAME"};
   constexpr std::array<std::string_view, 6> kPrefixes{"BASH", "SLURM", "OMPI_", "PMI", "EPOCH", "OSTYPE"};
+  // Slurm sets these only if the job asks for them (sbatch(1), output environment variables).
+  constexpr std::array<std::string_view, 7> kIfAskedFor{
+      "SLURM_CPUS_PER_TASK", "SLURM_CPUS_PER_GPU", "SLURM_GPUS",       "SLURM_GPUS_PER_NODE",
+      "SLURM_GPUS_PER_TASK", "SLURM_MEM_PER_NODE", "SLURM_MEM_PER_GPU"};
+  if (std::ranges::find(kIfAskedFor, name) != kIfAskedFor.end()) return false;
   return std::ranges::find(kNames, name) != kNames.end() ||
          std::ranges::any_of(kPrefixes, [&](auto prefix) { return name.starts_with(prefix); });
 }
@@ -62,6 +68,32 @@ std::vector<Absent> placeholders_in(const std::string& script) {
   return found;
 }
 
+namespace {
+
+/// A line without what is in single quotes, where bash expands nothing, unless another shell reads that text.
+std::string expanded_by_bash(const std::string& line) {
+  static const RE2 kForShell(R"((^|\s)(-[a-z]*c|eval|trap|ssh\s+\S+)\s+$)");
+  std::string rest;
+  bool in_double = false;
+  for (std::size_t at = 0; at < line.size(); ++at) {
+    const char c = line[at];
+    if (c == '\\') {
+      rest += line.substr(at++, 2);
+      continue;
+    }
+    if (c == '"') in_double = !in_double;
+    const auto end = c == '\'' && !in_double ? line.find('\'', at + 1) : std::string::npos;
+    if (end == std::string::npos || RE2::PartialMatch(rest, kForShell)) {
+      rest += c;
+      continue;
+    }
+    at = end;
+  }
+  return rest;
+}
+
+}  // namespace
+
 std::vector<Absent> unset_in(const std::string& script, const std::string& texts,
                              std::set<std::string> known) {
   static const RE2 kSets(
@@ -87,13 +119,49 @@ std::vector<Absent> unset_in(const std::string& script, const std::string& texts
     static const RE2 kNoUse(R"(^\s*#|\bawk\b|\[\s+-[znv]\s)");
     if (RE2::PartialMatch(line, kNoUse)) continue;
     std::string braced;
-    for (re2::StringPiece rest(line); RE2::FindAndConsume(&rest, kUses, &name, &braced);) {
+    const auto text = expanded_by_bash(line);
+    for (re2::StringPiece rest(text); RE2::FindAndConsume(&rest, kUses, &name, &braced);) {
       if (name.empty()) name = braced;
       if (is_of_bash(name) || !known.insert(name).second) continue;
       unset.push_back({number, name});
     }
   }
   return unset;
+}
+
+std::vector<Absent> missing_arguments_in(const std::string& script, std::size_t given) {
+  static const RE2 kFunction(R"(^(\s*)(?:function\s+[\w-]+|[\w-]+\s*\(\))\s*(?:\(\))?\s*\{?)");
+  static const RE2 kNoUse(R"(^\s*#|\bawk\b|\bset\s+--|\[\s+-[znv]\s|\$#)");
+  // It takes its arguments apart itself, and may do without.
+  static const RE2 kParses(R"((?m)^\s*set\s+--|\b(?:shift|getopts)\b|\bcase\s+"?\$\{?1)");
+  static const RE2 kUses(R"((?:^|[^\\$])\$(?:([1-9])|\{([1-9])\}))");
+  std::vector<Absent> missing;
+  if (RE2::PartialMatch(script, kParses)) return missing;
+  std::set<std::string> once;
+  std::optional<std::string> end_of_function;  // its closing brace is as far to the right as its name
+  std::uint32_t number = 0;
+  for (const auto& line : text::split(script, '\n')) {
+    ++number;
+    std::string indent;
+    if (end_of_function) {
+      if (line.starts_with(*end_of_function + "}")) end_of_function.reset();
+      continue;
+    }
+    if (RE2::PartialMatch(line, kFunction, &indent)) {
+      if (line.find('}') == std::string::npos) end_of_function = indent;
+      continue;
+    }
+    if (RE2::PartialMatch(line, kNoUse)) continue;
+    const auto text = expanded_by_bash(line);
+    std::string bare;
+    std::string braced;
+    for (re2::StringPiece rest(text); RE2::FindAndConsume(&rest, kUses, &bare, &braced);) {
+      const auto& name = bare.empty() ? braced : bare;
+      const auto place = static_cast<std::size_t>(name[0] - '0');
+      if (place > given && once.insert(name).second) missing.push_back({number, name});
+    }
+  }
+  return missing;
 }
 
 std::vector<Absent> not_opened_in(const std::string& output) {
@@ -116,8 +184,17 @@ Words files_printed_by(const Words& argv) {
   if (first == kFirstFile.end()) return {};
   Words files;
   std::size_t words = 0;
+  // `-e PROGRAM`, `-ne PROGRAM`: then the first word is a file.
+  const auto is_program = [&](const std::string& word) {
+    return first->second > 1 && word.size() > 1 && word[0] == '-' && word[1] != '-' && word.ends_with('e');
+  };
   for (std::size_t i = 1; i < argv.size(); ++i) {
     const auto& word = argv[i];
+    if (is_program(word) && first->first != "awk" && first->first != "jq") {
+      words = first->second;
+      ++i;
+      continue;
+    }
     if (word.starts_with('-') && first->first == "find" && !kBeforePaths.contains(word)) break;
     if (word.starts_with('-') || word.empty() || ++words < first->second) continue;
     if (word.find_first_of("/.") != std::string::npos) files.push_back(word);
@@ -278,6 +355,7 @@ void Notes::finish_unset(const std::string& script, const std::vector<std::strin
   for (const auto& file : scripts) texts += "\n" + text_of(file);
   for (const auto& entry : environment) known.insert(entry.substr(0, entry.find('=')));
   for (const auto& entry : request_.variables) known.insert(entry.substr(0, entry.find('=')));
+  recording_.missing_arguments = missing_arguments_in(script, request_.arguments.size());
   recording_.unset = unset_in(script, texts, known);
   for (const auto& one : recording_.unset) known.insert(one.name);
   // For scripts that it sources or starts, only what they reached.

@@ -89,14 +89,15 @@ struct Recording {
   std::vector<Absent> passed_on;     ///< a program is given a file that contains the output of another one
   std::vector<Absent> failed;        ///< shells of tasks that exited with a code other than 0 (`name`)
   std::vector<Absent> unset;         ///< variables that the script uses but nothing sets: they are empty
-  std::vector<Absent> done_here;     ///< `mkdir -p PATH` of the batch script itself: ran only in the layer
-  std::vector<Absent> by_machine;    ///< what would differ on another machine: shell/machine.h
-  std::vector<Absent> idle;          ///< what `xargs` would have started if it had read anything
-  std::vector<Absent> unread;        ///< a program reads it, and the script reads that program's output
-  std::vector<Absent> contents;   ///< the script reads the contents of a file that only appears to exist, or
-                                  ///< that a recorded program would write
-  std::vector<Absent> sourced;    ///< a sourced file that only appears to exist
-  std::vector<Absent> no_folder;  ///< `> PATH` of a program in a missing directory: it does not start
+  std::vector<Absent> missing_arguments;  ///< `$1` of the script itself, by number
+  std::vector<Absent> done_here;   ///< `mkdir -p PATH` of the batch script itself: ran only in the layer
+  std::vector<Absent> by_machine;  ///< what would differ on another machine: shell/machine.h
+  std::vector<Absent> idle;        ///< what `xargs` would have started if it had read anything
+  std::vector<Absent> unread;      ///< a program reads it, and the script reads that program's output
+  std::vector<Absent> contents;    ///< the script reads the contents of a file that only appears to exist, or
+                                   ///< that a recorded program would write
+  std::vector<Absent> sourced;     ///< a sourced file that only appears to exist
+  std::vector<Absent> no_folder;   ///< `> PATH` of a program in a missing directory: it does not start
   std::vector<Absent> placeholders;   ///< `<team>` in the script's text, which the user must fill in
   std::vector<Submission> submitted;  ///< submitted jobs whose script is known
   std::string output;                 ///< what the script printed, its last 64 KiB

@@ -58,7 +58,9 @@ class Written {
   [[nodiscard]] bool is_given(const std::string& path) const { return given_.contains(path); }
   /// A program of the job writes it.
   [[nodiscard]] bool is_made_by_job(const std::string& path) const {
-    return outputs_.contains(path) || copied_.contains(path);
+    const auto tee = tees_.find(path);
+    return outputs_.contains(path) || copied_.contains(path) ||
+           (tee != tees_.end() && pipes_of_job_.contains(tee->second));
   }
 
   /// The script's own, sorted.

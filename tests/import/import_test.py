@@ -300,10 +300,10 @@ class GivenBySomebodyElse(Import):
         for branch in ("if [ $SLURM_NODEID -eq 5 ]; then python eval.py; else python train.py; fi", "case $SLURM_NODEID in 5) python eval.py;; *) python train.py;; esac",
                        "((SLURM_NODEID == 5)) && exec python eval.py; python train.py"):
             with self.subTest(branch):
-                result, _, _ = self.import_text(script % branch)
-                self.assertEqual(result.returncode, REFUSED)
-                self.assertIn("Not the same job:", result.stderr)
-                self.assertIn("python eval.py\n", result.stderr)
+                _, experiment, _ = self.planned(script % branch)
+                self.assertEqual(experiment["pools"], {"nodes-0-4": {"nodes": 5}, "nodes-5": {"nodes": 1}, "nodes-6-19": {"nodes": 14}})
+                self.assertEqual({name: (role["pool"], role["per_node"]) for name, role in experiment["roles"].items()},
+                                 {"learner": (["nodes-0-4", "nodes-6-19"], 1), "eval": ("nodes-5", 1)})
 
     def test_a_copy_that_is_edited(self):
         (self.folder / "a.yaml").write_text("lr: 1\n")
@@ -617,6 +617,53 @@ class NodeLists(Import):
                          {"engine": "nodes-3", "judge": "nodes-3", "learner": "nodes-0-2"})
 
 
+    def test_what_differs_on_the_first_node_alone_takes_no_task_away(self):
+        script = TWO_NODES.replace("nodes=2", "nodes=4") + "module load cuda\nexport NODE_RANK=0\nsrun %s train.py\n"
+        learner = self.roles(script % "torchrun --nnodes 4")["learner"]
+        self.assertEqual((learner["per_node"], learner.get("pool"), learner.get("rendezvous"), learner["env"]["NODE_RANK"]), (1, None, None, "0"))
+        result, _, _ = self.import_text((script % "python").replace("NODE_RANK=0", "NODE_RANK=0 MASTER_ADDR=$(hostname)"))
+        self.assertEqual(result.returncode, REFUSED)
+        self.assertIn("learner.3: NODE_RANK is '3', but '0' in the script", result.stderr)
+
+    def test_the_nodes_of_a_server_start_together(self):
+        serve = "python3 -m sglang.launch_server --model-path m --tp 8 --dist-init-addr ${n[0]}:5000 --nnodes 2 --port 30000 --node-rank"
+        result, experiment, _ = self.import_text(
+            TWO_NODES + f"n=($(scontrol show hostnames $SLURM_JOB_NODELIST))\nsrun -N1 -n1 -w ${{n[0]}} {serve} 0 &\nsleep 10\n"
+            f"srun -N1 -n1 -w ${{n[1]}} {serve} 1 &\nuntil nc -z ${{n[0]}} 30000; do sleep 5; done\npython client.py\n")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(yaml.safe_load(experiment)["start"], [["engine", "engine-2"], ["client"]])
+        self.assertIn("note: line 6: it starts together with the server of line 4, which answers only once all of its nodes are there", result.stderr)
+
+    def test_an_engine_starts_before_what_ends_the_run(self):
+        result, experiment, _ = self.import_text(
+            TWO_NODES + "h=($(scontrol show hostnames $SLURM_JOB_NODELIST))\nsrun -N1 -n1 -w ${h[0]} torchrun --nproc_per_node 4 train.py &\n"
+            "srun -N1 -n1 -w ${h[1]} trl vllm-serve --model m &\nwait\n")
+        self.assertEqual((result.returncode, yaml.safe_load(experiment)["start"]), (0, [["engine"], ["learner"]]), result.stderr)
+        self.assertIn("note: line 4: trl (line 5) starts before torchrun, which ends the run: the script starts it after that, and waits for neither\n",
+                      result.stderr)
+
+    def test_what_the_script_says_itself_is_no_reference(self):
+        learner = self.roles("python train.py --seed 424242 --port 42777 --peer 10.77.0.2 --job $SLURM_JOB_ID.x\n")["learner"]
+        self.assertEqual(learner["command"], ["python", "train.py", "--seed", "424242", "--port", "42777", "--peer", "10.77.0.2", "--job", "424242.x"])
+        self.assertEqual(self.roles("#SBATCH --nodes=1\npython train.py --job $SLURM_JOB_ID\n")["learner"]["command"][3], "${run.id}")
+
+    def test_where_conda_is(self):
+        for script, prefix in (("source ~/conda/miniconda/bin/activate\nconda activate e\n", "${env.HOME}/conda/miniconda/envs/e"),
+                               ('eval "$(/opt/anaconda/bin/conda shell.bash hook)"\nconda activate e\n', "/opt/anaconda/envs/e"),
+                               ("source ~/miniconda3/etc/profile.d/conda.sh\nconda activate e\n", "${env.HOME}/miniconda3/envs/e")):
+            with self.subTest(script):
+                result, experiment, _ = self.import_text(script + "python train.py\n")
+                self.assertEqual(result.returncode, 0, result.stderr)
+                made = yaml.safe_load(experiment)
+                self.assertEqual((made["env"]["set"]["CONDA_PREFIX"], made.get("venv")), (prefix, None))
+                self.assertNotIn("is assumed to be in", result.stderr)
+
+    def test_a_log_behind_tee_is_waited_for(self):
+        _, experiment, _ = self.planned("#SBATCH --gpus-per-node=4\nvllm serve m 2>&1 | tee server.log &\n"
+                                        "until grep -q 'startup complete' server.log; do sleep 5; done\npython client.py\n")
+        self.assertEqual(experiment["start"], [["engine"], ["learner"]])
+
+
 class Refusals(Import):
     """A plan of another job is worse than none."""
 
@@ -654,6 +701,10 @@ class Refusals(Import):
                 ("sbatch other.sh\n", "it submits a job at line 1. Import what it submits"),
                 ("ray stop\nbash -c ''\n", "the script does not start a program that could be a role"),
                 ("'' a\n", "the program name is empty"),
+                ("#SBATCH --nodes=4 --gpus-per-node=4\nsrun -N2 -n2 torchrun --nnodes 2 a.py &\nsrun -N2 -n2 torchrun --nnodes 2 b.py &\nwait\n",
+                 "it runs at the same time as torchrun (line 2), and one of the two names no nodes: Slurm gives it nodes that the other does not hold."),
+                ("accelerate launch --config_file <(echo n: 8) train.py\n", "line 1: `accelerate launch --config_file /dev/fd/63 train.py` reads or writes /dev/fd/63"),
+                ("seq 0 3 | xargs -P 4 -I{} python gen.py --shard {}\npython train.py\n", "line 1: xargs starts several programs at once (-P)"),
                 ("echo hello\n", "the script does not start a program that could be a role")):
             with self.subTest(script):
                 self.assertIn(said, self.refusal(script))
@@ -689,6 +740,7 @@ class Refusals(Import):
                              (": | xargs -r weka fetch\npython train.py\n", "note: line 1: xargs read nothing here, so it did not start `weka fetch`. On the cluster it may\n"),
                              ("#SBATCH --ntasks-per-node=8\npython train.py\n", "note: line 1: --ntasks-per-node=8: no step of the script has that many tasks, and nlaunch's job has one per node."),
                              ("echo 'python train.py @DATA' | tr @ '$' > in.sh\nsource ./in.sh\n", "note: in.sh:1: nothing sets $DATA, so it was empty: set it with --env DATA=VALUE\n"),
+                             ("python train.py --model $1\n", "note: line 1: the script reads its argument $1, which was not given: pass its arguments after --\n"),
                              ("ulimit -n 4096\npython train.py\n", "note: line 1: ulimit -n 4096: not imported\n")):
             with self.subTest(script):
                 result, experiment, _ = self.import_text(script)

@@ -84,6 +84,12 @@ const Registered<Rule> too_parallel_rule{{
     .check = check_too_parallel,
 }};
 
+/// In a container that runs on when the step has ended: `docker exec`, `apptainer exec instance://`.
+bool is_in_running_container(const Program& program) {
+  static const RE2 kExec(R"(\b(docker|podman|nerdctl)\b.*\bexec\b|\binstance://)");
+  return RE2::PartialMatch(std::string(program.span.source_line()), kExec);
+}
+
 void check_ray_ends(const LintInput& input, Report& report) {
   if (!input.script || !ran_to_its_end(*input.script)) return;
   const auto& programs = input.script->programs;
@@ -91,7 +97,9 @@ void check_ray_ends(const LintInput& input, Report& report) {
     const auto& words = programs[i].words;
     const bool starts =
         programs[i].step && words.size() > 1 && program_name(words[0]) == "ray" && words[1] == "start";
-    if (!starts || shell::has(words, "--block") || shell::has(words, "--block=true")) continue;
+    if (!starts || shell::has(words, "--block") || shell::has(words, "--block=true") ||
+        is_in_running_container(programs[i]))
+      continue;
     const bool goes_on = std::any_of(
         programs.begin() + static_cast<std::ptrdiff_t>(i) + 1, programs.end(), [&](const Program& other) {
           return other.step == programs[i].step && other.rank == programs[i].rank;
@@ -216,12 +224,18 @@ std::string started_by(const Script& script, const ScriptCommand& command) {
 void check_held_nodes(const LintInput& input, Report& report) {
   if (!input.script || input.batch.empty()) return;
   const ScriptCommand* last = nullptr;
-  const ScriptCommand* runs = nullptr;  // in the background
+  const ScriptCommand* runs = nullptr;   // in the background
+  const ScriptCommand* after = nullptr;  // in the foreground, while that runs
   for (const auto& command : input.script->commands) {
-    if (command.works) (command.background ? runs : last) = &command;
+    if (command.works) {
+      (command.background ? runs : last) = &command;
+      // A Ray cluster is left for those who submit to it; a server has served.
+      const bool serves = runs != nullptr && started_by(*input.script, *runs) != "ray";
+      after = command.background || !serves ? nullptr : &command;
+    }
     const auto called = program_name(command.words[0]);
     if (called == "kill" || called == "pkill" || called == "killall" || called == "wait") runs = nullptr;
-    const auto* work = runs != nullptr ? runs : last;
+    const auto* work = runs != nullptr && after == nullptr ? runs : last;
     if (work == nullptr || !stays_forever(command.words)) continue;
     const auto line = command.span.source_line();
     if (text::trim(line).ends_with('&')) continue;
@@ -231,7 +245,9 @@ void check_held_nodes(const LintInput& input, Report& report) {
         command.span,
         {fmt::format("the job keeps its nodes until its time limit, even after {} has exited", name),
          "nothing ends this wait: a finished or failed run goes on using up the allocation",
-         ray                ? "ray start --block, which returns when Ray stops"
+         runs != nullptr && after != nullptr
+             ? fmt::format("leave it out, and stop {} with kill", started_by(*input.script, *runs))
+         : ray              ? "ray start --block, which returns when Ray stops"
          : work->background ? "wait -n, which returns when a program in the background exits"
                             : "leave it out",
          ""});

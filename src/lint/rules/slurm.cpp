@@ -178,6 +178,14 @@ std::string with_names(const LintInput& input, std::string folder, const std::st
   return folder;
 }
 
+/// Relative paths are those of another directory.
+bool runs_elsewhere(const LintInput& input) {
+  return std::ranges::any_of(input.batch, [](const auto& option) {
+    const auto folder = value_of(option, "--chdir");
+    return !folder.empty() && folder != "." && folder != "./";
+  });
+}
+
 void check_output_folder(const LintInput& input, Report& report) {
   if (!input.script) return;
   for (const auto& option : input.batch) {
@@ -206,8 +214,8 @@ void check_output_folder(const LintInput& input, Report& report) {
                         text == "./" + expanded || (!submitted.empty() && text == submitted + "/" + expanded);
                });
       });
-      const bool missing = !pattern && path[0] != '/' && input.folder_exists &&
-                           !has_option(input.batch, {"--chdir"}) && !is_seen(input, folder);
+      const bool missing = !pattern && path[0] != '/' && input.folder_exists && !runs_elsewhere(input) &&
+                           !is_seen(input, folder);
       if (!made && !missing) continue;
       if (!made) {
         report.note(

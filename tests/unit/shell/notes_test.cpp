@@ -31,6 +31,21 @@ TEST(Notes, VariablesThatNothingSets) {
   EXPECT_EQ(unset("# $a\n[ -z $b ]\nawk '{print $c}'\necho \\\\$d ${e:-1} $RANDOM $SLURM_X\n"), "");
   EXPECT_EQ(unset("echo $a\necho $a\n"), "1: a");
   EXPECT_EQ(said(unset_in("echo $a\n", "echo $a\nexport a=1\n", {})), "");
+  EXPECT_EQ(unset("python a.py 'b=${c}' \"$d's\" 'e'$f\n"), "1: d|1: f");
+  EXPECT_EQ(unset("srun bash -c 'echo $a'\nssh b 'echo $c'\n"), "1: a|2: c");
+  EXPECT_EQ(unset("ray start --num-cpus $SLURM_CPUS_PER_TASK\n"), "1: SLURM_CPUS_PER_TASK");
+}
+
+TEST(Notes, ArgumentsThatAreNotGiven) {
+  const auto missing = [](const std::string& script, std::size_t given) {
+    return said(missing_arguments_in(script, given));
+  };
+  EXPECT_EQ(missing("a=$1\nb=${2}\necho $1 ${3:-x} '$4' $$5\n", 0), "1: 1|2: 2");
+  EXPECT_EQ(missing("a=$1\nb=$2\n", 1), "2: 2");
+  EXPECT_EQ(missing("f() {\n  echo $1\n}\nfunction g {\n  { echo $1; }\n}\nh() { echo $1; }\n", 0), "");
+  EXPECT_EQ(missing("awk '{print $1}'\n[ -z $1 ]\n[[ $# -lt 1 ]] && echo $1\n", 0), "");
+  EXPECT_EQ(missing("set -- a b\necho $1\n", 0), "");
+  EXPECT_EQ(missing("while [[ $# -gt 0 ]]; do\n  case $1 in\n  -m) m=$2; shift ;;\n  esac\n  shift\ndone\n", 0), "");
 }
 
 TEST(Notes, WhatBashCouldNotOpen) {
@@ -48,6 +63,8 @@ TEST(Notes, FilesThatProgramsPrint) {
   EXPECT_EQ(files("cat -n /a b.txt c"), "/a b.txt");
   EXPECT_EQ(files("grep a.b /c"), "/c");
   EXPECT_EQ(files("find -L /a /b -name *.py"), "/a /b");
+  EXPECT_EQ(files("sed -n -e /a/p -e /b:/p"), "");
+  EXPECT_EQ(files("grep -e a.b /c"), "/c");
   EXPECT_EQ(files("python a.py"), "");
 }
 

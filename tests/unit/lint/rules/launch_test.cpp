@@ -168,6 +168,10 @@ TEST(Servers, PortsAndGpus) {
 
 TEST(RayEnds, ANodeThatLeavesWithItsStep) {
   const auto ends = [](const std::string& text) { return found("ray-ends", script(two_nodes(text))); };
+  // Ray lives on in a container that does.
+  EXPECT_EQ(
+      ends("srun docker run -d --name w img sleep infinity\nsrun docker exec w ray start --address=a:1\n"),
+      Texts{});
   EXPECT_EQ(ends("srun -N1 -n1 ray start --head &\nsleep 5\npython a.py\n"),
             Texts{"error job.sh:5:1 ray start goes to the background, and its task exits"});
   EXPECT_EQ(ends("srun -N1 -n1 ray start --head --block &\nsleep 5\npython a.py\n"), Texts{});

@@ -132,6 +132,11 @@ TEST(HeldNodes, WhatStillRunsIsNamed) {
                    "nothing ends this wait: a finished or failed run goes on using up the allocation",
                    "wait -n, which returns when a program in the background exits",
                    "sleep(1); sbatch(1), DESCRIPTION"}));
+  EXPECT_EQ(whole("held-nodes",
+                  script("#SBATCH --nodes=1\nvllm serve a &\nsleep 9\npython client.py\nsleep infinity\n")),
+            (Texts{"the job keeps its nodes until its time limit, even after python has exited",
+                   "nothing ends this wait: a finished or failed run goes on using up the allocation",
+                   "leave it out, and stop vllm with kill", "sleep(1); sbatch(1), DESCRIPTION"}));
   // What was killed does not run.
   EXPECT_EQ(
       whole("held-nodes", script("#SBATCH --nodes=1\nvllm serve a &\npython a.py\nkill %1\nsleep infinity\n"))

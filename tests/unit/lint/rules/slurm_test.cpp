@@ -116,6 +116,9 @@ TEST(OutputFolder, ARelativeOneIsLookedFor) {
     other.folder_exists = [](const std::string&) { return false; };
     EXPECT_EQ(found("output-folder", other), Texts{}) << option;
   }
+  auto here = script("#SBATCH -D ./\n#SBATCH --output=logs/%j.out\npython a.py\n");
+  here.folder_exists = [](const std::string&) { return false; };
+  EXPECT_EQ(found("output-folder", here).size(), 1U);
   auto elsewhere = script("#SBATCH --chdir=/work\n#SBATCH --output=logs/%j.out\npython a.py\n");
   elsewhere.folder_exists = [](const std::string&) { return false; };
   EXPECT_EQ(found("output-folder", elsewhere), Texts{});
