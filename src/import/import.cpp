@@ -185,7 +185,20 @@ void remarks_of_lines(const std::vector<std::string>& lines, Imported& out) {
     if (!part.background && ignored != nullptr)
       remark(part.line,
              fmt::format("{} may fail in the script ({}): here the run then stops", role.name, ignored));
+    static const RE2 kAgain(R"(&&\s*break\b|^\s*(?:until|while\s+!)\s)");
+    if (!part.background && RE2::PartialMatch(text, kAgain))
+      remark(part.line,
+             fmt::format("the script starts {} again if it fails: here the run then stops, unless the "
+                         "experiment has `restart`",
+                         role.name));
   }
+  // A number of the simulated job would be the same in each run.
+  static const RE2 kReckons(R"(\$\(\([^)]*SLURM_JOB_?ID|\$\{SLURM_JOB_?ID\s*:[^-=?+}])");
+  for (std::uint32_t line = 1; line <= lines.size(); ++line)
+    if (!text::trim(lines[line - 1]).starts_with('#') && RE2::PartialMatch(lines[line - 1], kReckons))
+      out.remarks[Destination::experiment].push_back(
+          {line,
+           "this value is computed from the job's id: here it is a fixed number, the same in each run"});
 }
 
 /// Words that bash would expand to files on the cluster, for which a role has no shell.
@@ -389,6 +402,12 @@ void refuse(const shell::Recording& recording, const shell::Allocation& allocati
         part.commands, [&](auto index) { return recording.commands[index].output_is_read; });
     if (!part.problem.empty() && !is_read)
       say("import.tasks", fmt::format("{}: {}", role.name, part.problem));
+    if (shell::node_of(part.argv[0]))
+      say("import.node-as-program",
+          fmt::format(
+              "line {}: srun starts '{}', the name of a node: it gets several nodes as several words. "
+              "Join them with commas",
+              part.line, text::printable(part.argv[0])));
     if (const auto path = substituted(part.argv))
       say("import.substitution",
           fmt::format(

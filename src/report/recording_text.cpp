@@ -1,6 +1,7 @@
 #include "report/recording_text.h"
 
 #include <fmt/format.h>
+#include <re2/re2.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -176,6 +177,7 @@ class Missing {
     for (const auto& one : recording_.missing_arguments)
       if (one.line <= recording_.last_line)
         add("line {}: the script reads its argument ${}: pass its arguments after --", one.line, one.name);
+    programs();
     const auto asks = std::ranges::find_if(recording_.commands, asks_for_address);
     if (asks != recording_.commands.end())
       add("line {}: `{}` got a name or an address of the simulated job, rec-node-0 or 10.77.0.1: if the "
@@ -204,6 +206,18 @@ class Missing {
   [[nodiscard]] std::string of_other(const std::string& script) const {
     const bool own = recording_.traced.empty() || recording_.traced.front().script == script;
     return own ? "" : script;
+  }
+
+  /// `command -v NAME` shortly before the end: the script may have asked in vain.
+  void programs() {
+    static const RE2 kLooksUp(R"(^(?:command -v|hash|type(?: -\w+)?) '?([\w.+-]+)'?$)");
+    constexpr std::size_t kLast = 6;
+    const auto count = recording_.traced.size();
+    std::string name;
+    for (auto i = count - std::min(count, kLast); i < count; ++i)
+      if (RE2::FullMatch(recording_.traced[i].text, kLooksUp, &name))
+        add("line {}: the script looks for the program {}; if the cluster has it, use --exists /usr/bin/{}",
+            recording_.traced[i].line, name, name);
   }
 
   void outputs() {

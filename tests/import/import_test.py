@@ -703,6 +703,7 @@ class Refusals(Import):
                 ("'' a\n", "the program name is empty"),
                 ("#SBATCH --nodes=4 --gpus-per-node=4\nsrun -N2 -n2 torchrun --nnodes 2 a.py &\nsrun -N2 -n2 torchrun --nnodes 2 b.py &\nwait\n",
                  "it runs at the same time as torchrun (line 2), and one of the two names no nodes: Slurm gives it nodes that the other does not hold."),
+                (TWO_NODES + 'n=($(scontrol show hostnames))\nsrun -w "${n[@]}" python train.py\n', "line 4: srun starts 'rec-node-1', the name of a node"),
                 ("accelerate launch --config_file <(echo n: 8) train.py\n", "line 1: `accelerate launch --config_file /dev/fd/63 train.py` reads or writes /dev/fd/63"),
                 ("seq 0 3 | xargs -P 4 -I{} python gen.py --shard {}\npython train.py\n", "line 1: xargs starts several programs at once (-P)"),
                 ("echo hello\n", "the script does not start a program that could be a role")):
@@ -717,6 +718,7 @@ class Refusals(Import):
                              ("X=$(python a.py)\n[ -n \"$X\" ] || exit 1\npython b.py\n", "  line 1: `python a.py` did not run, so the script read no output: set the output with --prints"),
                              ("X=$(grep a config.yaml)\n[ -n \"$X\" ] || exit 1\npython b.py\n", "config.yaml is not on this machine: import where it exists, or set the output of the command with --prints"),
                              ("A=$(hostname -I | grep ^192)\n[ -n \"$A\" ] || exit 1\npython b.py\n", "  line 1: `hostname -I` got a name or an address of the simulated job"),
+                             ("command -v mooncake >/dev/null || exit 1\npython b.py\n", "line 1: the script looks for the program mooncake; if the cluster has it, use --exists /usr/bin/mooncake"),
                              ("A=<team>\npython b.py\n", "Line 1 has a placeholder, <team>: replace it with its value."),
                              ("python a.py &\nwhile true; do sleep 1; done\npython b.py\n", "The script waits at line 2 for something that does not happen here.")):
             with self.subTest(script):
@@ -741,6 +743,8 @@ class Refusals(Import):
                              ("#SBATCH --ntasks-per-node=8\npython train.py\n", "note: line 1: --ntasks-per-node=8: no step of the script has that many tasks, and nlaunch's job has one per node."),
                              ("echo 'python train.py @DATA' | tr @ '$' > in.sh\nsource ./in.sh\n", "note: in.sh:1: nothing sets $DATA, so it was empty: set it with --env DATA=VALUE\n"),
                              ("python train.py --model $1\n", "note: line 1: the script reads its argument $1, which was not given: pass its arguments after --\n"),
+                             ("for i in 1 2; do\npython train.py && break\ndone\n", "note: line 2: the script starts learner again if it fails: here the run then stops"),
+                             ("P=$((20000 + SLURM_JOB_ID % 1000))\npython train.py --port $P\n", "note: line 1: this value is computed from the job's id: here it is a fixed number"),
                              ("ulimit -n 4096\npython train.py\n", "note: line 1: ulimit -n 4096: not imported\n")):
             with self.subTest(script):
                 result, experiment, _ = self.import_text(script)

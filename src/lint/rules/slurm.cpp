@@ -561,6 +561,14 @@ const Registered<Rule> parted_text_rule{{
 void check_node_list(const LintInput& input, Report& report) {
   if (!input.script) return;
   for (const auto& step : input.steps) {
+    if (!step.argv.empty() && shell::node_of(step.argv[0])) {
+      report.error(
+          step.span,
+          {"srun gets several nodes as several words: the second one is the program that it starts",
+           "no program has the name of a node, and the step fails at once",
+           "join them with commas: LIST=$(IFS=,; echo \"${NODES[*]}\"), then srun -w \"$LIST\"", ""});
+      continue;
+    }
     for (const auto& option : step.options) {
       constexpr std::string_view kList = "--nodelist=";
       if (!option.text.starts_with(kList)) continue;

@@ -230,6 +230,11 @@ TEST(NodeList, EachNodeIsAnElement) {
       (Texts{"error job.sh:4:1 srun -w gets several nodes in one word, separated by spaces",
              "error job.sh:5:1 srun -w gets no node: its value is empty"}));
   EXPECT_EQ(found("node-list", script(job + "nodes=($list)\nsrun -w \"${nodes[1]}\" ray start\n")), Texts{});
+  EXPECT_EQ(
+      found("node-list", script(job + "nodes=($list)\nsrun -w \"${nodes[@]:0:2}\" python a.py\n")),
+      Texts{
+          "error job.sh:4:1 srun gets several nodes as several words: the second one is the program that it "
+          "starts"});
 }
 
 TEST(RankOfShell, ATasksVariableInTheBatchScript) {
