@@ -40,11 +40,15 @@ bool is_mpi(const std::string& name) {
   return name.starts_with("mpi") || name == "orterun";
 }
 
-/// A line that closes a block or is a comment is not a command.
+/// False for a line that closes a block, is a comment, or only prints or exits: it starts nothing.
 bool is_command(std::string_view line) {
   constexpr std::array<std::string_view, 6> kCloses{"fi", "done", "esac", "}", ";;", "else"};
+  constexpr std::array<std::string_view, 3> kStartNothing{"echo", "printf", "exit"};
   line = text::trim(line);
-  return !line.empty() && !line.starts_with('#') && std::ranges::find(kCloses, line) == kCloses.end();
+  const bool is_simple = line.find_first_of("`|;&") == std::string_view::npos && !line.contains("$(");
+  const auto name = line.substr(0, line.find(' '));
+  return !line.empty() && !line.starts_with('#') && std::ranges::find(kCloses, line) == kCloses.end() &&
+         !(is_simple && std::ranges::find(kStartNothing, name) != kStartNothing.end());
 }
 
 /// True if the command on a line is the last of its file.
@@ -145,7 +149,7 @@ class Recorder final : public Watcher {
     }
     const bool runs = is_of_system(start.path) && only_computes(program) && !layer_.covers(start.path);
     if (runs && is_shell(program)) return start_of_shell(start, argv, program);
-    if (runs && watches_output(argv, start.folder)) {
+    if (runs && watches_output(start, argv)) {
       note(start, std::move(argv), Fate::answered);
       return answer({});
     }
@@ -174,6 +178,7 @@ class Recorder final : public Watcher {
       // The same for all tasks.
       if (program == "date" && tells_time(argv)) return script("exec /usr/bin/date -d @{} \"$@\"\n", now_);
       if (program == "tee") written_.tee(start, argv);
+      if (program == "cat" && names_output(start, argv)) shows_output_.insert(file_of(start, STDOUT_FILENO));
       notes_.read_by(places_.line_of(start.pid), start, argv);
       notes_.contents(places_.line_of(start.pid), start, argv);
       return start.path;
@@ -398,15 +403,29 @@ class Recorder final : public Watcher {
     return std::nullopt;
   }
 
-  /// `grep -q ready server.log`, `tail -f server.log` on the output of a recorded program.
-  [[nodiscard]] bool watches_output(const Words& argv, const fs::path& folder) const {
+  /// The output of a recorded program is among its arguments.
+  [[nodiscard]] bool names_output(const ProgramStart& start, const Words& argv) const {
+    return std::ranges::any_of(argv, [&](const auto& word) {
+      return written_.is_made_by_job((fs::path(start.folder) / word).lexically_normal());
+    });
+  }
+
+  static std::string file_of(const ProgramStart& start, int descriptor) {
+    const auto found = start.files.find(descriptor);
+    return found == start.files.end() ? std::string() : found->second;
+  }
+
+  /// `grep -q ready server.log`, `tail -f server.log` on the output of a recorded program, and `cat
+  /// server.log | grep -q ready`.
+  [[nodiscard]] bool watches_output(const ProgramStart& start, const Words& argv) const {
     const auto name = program_name(argv[0]);
     const bool follows = name == "tail" && std::ranges::any_of(argv, [](const auto& word) {
                            return word == "-f" || word == "-F" || word.starts_with("--follow");
                          });
-    return (follows || name == "grep" || name == "egrep") && std::ranges::any_of(argv, [&](const auto& word) {
-             return written_.is_made_by_job((folder / word).lexically_normal());
-           });
+    const bool looks = name == "grep" || name == "egrep";
+    const auto in = file_of(start, STDIN_FILENO);
+    return ((follows || looks) && names_output(start, argv)) ||
+           (looks && in.starts_with("pipe:") && shows_output_.contains(in));
   }
 
   /// A marker that is recognized wherever it appears.
@@ -577,6 +596,7 @@ class Recorder final : public Watcher {
   std::size_t unrecorded_ = 0;           ///< tasks of the largest step that was not recorded completely
   std::map<pid_t, std::size_t> copies_;  ///< cp and similar programs that run here: which command
   std::map<pid_t, Absent> xargs_;        ///< those that have started nothing
+  std::set<std::string> shows_output_;   ///< pipes into which `cat` prints the output of a recorded program
   std::set<pid_t> programs_;             ///< processes that are no longer shells
 };
 

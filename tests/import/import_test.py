@@ -662,6 +662,14 @@ class NodeLists(Import):
         _, experiment, _ = self.planned("#SBATCH --gpus-per-node=4\nvllm serve m 2>&1 | tee server.log &\n"
                                         "until grep -q 'startup complete' server.log; do sleep 5; done\npython client.py\n")
         self.assertEqual(experiment["start"], [["engine"], ["learner"]])
+        _, experiment, _ = self.planned("#SBATCH --gpus-per-node=4\nvllm serve m > server.log 2>&1 &\n"
+                                        "while ! cat server.log | grep -q 'startup complete'; do sleep 5; done\npython client.py\n")
+        self.assertEqual(experiment["start"], [["engine"], ["learner"]])
+
+    def test_a_watch_at_the_end_is_the_end(self):
+        result, experiment, _ = self.import_text(TWO_NODES + "srun python train.py & pid=$!\ndone=false\nwhile ! $done; do\n  done=true\n"
+                                                 "  if ps -p $pid > /dev/null; then done=false; fi\n  sleep 60\ndone\necho \"Job terminated\"\n")
+        self.assertEqual((result.returncode, list(yaml.safe_load(experiment)["roles"])), (0, ["learner"]), result.stderr)
 
 
 class Refusals(Import):
