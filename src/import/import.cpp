@@ -376,6 +376,15 @@ bool is_of_parallel_xargs(const shell::Recording& recording, const Part& part) {
   });
 }
 
+/// ". bash says: ...", if the text of a `bash -c` is broken.
+std::string syntax_error(const std::string& output) {
+  static const RE2 kBroken(R"((?m)^\S+: -c: (line \d+: (?:syntax error|unexpected EOF).*)$)");
+  std::string said;
+  return RE2::PartialMatch(output, kBroken, &said)
+             ? fmt::format(". bash says of the text after -c: {}", text::printable(said))
+             : "";
+}
+
 /// Why no experiment can be the same job.
 void refuse(const shell::Recording& recording, const shell::Allocation& allocation,
             const JobDirectives& directives, const std::vector<std::string>& unknown, const Imported& out,
@@ -484,8 +493,8 @@ void refuse(const shell::Recording& recording, const shell::Allocation& allocati
   for (const auto& one : recording.failed)
     say("import.failed-task",
         fmt::format("the tasks of the step at line {} exit with {}, and may start more if "
-                    "nothing is missing: --commands shows how far they get",
-                    one.line, one.name));
+                    "nothing is missing: --commands shows how far they get{}",
+                    one.line, one.name, syntax_error(recording.output)));
   for (const auto& one : recording.no_folder) {
     const auto folder = one.name.substr(0, one.name.rfind('/') + 1);
     say("import.no-folder",

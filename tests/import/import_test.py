@@ -693,6 +693,7 @@ class Refusals(Import):
                  "it uses some of the GPUs of learner (CUDA_VISIBLE_DEVICES) and others as well"),
                 ("module unload a\npython train.py\n", "`module unload a`: a profile can only load modules."),
                 ("srun bash -c 'python train.py; exit 3'\n", "the tasks of the step at line 1 exit with 3"),
+                ("srun bash -c 'python \"train.py'\n", "bash says of the text after -c: line 1: unexpected EOF while looking for matching `\"'"),
                 (TWO_NODES + "srun --container-image= python train.py\n", "line 3: srun --container-image=: there is no value after the =."),
                 ("#SBATCH --ntasks-per-node=your_own\npython train.py\n", "line 1: --ntasks-per-node=your_own has no number: write the number"),
                 (TWO_NODES + "srun --ntasks-per-node=$N python train.py\n", "line 3: srun --ntasks-per-node= has no number."),

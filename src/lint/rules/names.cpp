@@ -227,12 +227,18 @@ const Registered<Rule> legacy_name_rule{{
     .check = check_legacy_name,
 }};
 
+/// What PyTorch's env:// rendezvous reads.
+bool is_of_rendezvous(std::string_view name) {
+  return std::ranges::any_of(std::array{"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "LOCAL_RANK"},
+                             [&](std::string_view one) { return one == name; });
+}
+
 void check_not_exported(const LintInput& input, Report& report) {
   const Readers readers(input);
   each_setting(input, report, [&](const Environment&, const Setting& setting) {
     if (setting.exported || setting.unset) return;
-    const auto* owner = owner_of_family(setting.name);
-    if (owner == nullptr || readers.find(setting.name) != nullptr) return;
+    const bool matters = owner_of_family(setting.name) != nullptr || is_of_rendezvous(setting.name);
+    if (!matters || readers.find(setting.name) != nullptr) return;
     report.warning(setting.span, {fmt::format("{} is not exported", setting.name),
                                   "it remains a shell variable; programs started by the shell do not see it",
                                   fmt::format("export {}=…", setting.name), ""});
@@ -247,6 +253,31 @@ const Registered<Rule> not_exported_rule{{
                "was already in the environment.",
     .source = "bash(1), ENVIRONMENT",
     .check = check_not_exported,
+}};
+
+/// `export HOSTS=(a b)`.
+void check_array_export(const LintInput& input, Report& report) {
+  if (!input.script || !input.script->file) return;
+  static const RE2 kExport(R"(^\s*export\s+([A-Za-z_]\w*)=\()");
+  const auto lines = text::split(input.script->file->text, '\n');
+  std::string name;
+  for (std::uint32_t line = 1; line <= lines.size(); ++line) {
+    if (!RE2::PartialMatch(lines[line - 1], kExport, &name)) continue;
+    const auto at = static_cast<std::uint32_t>(lines[line - 1].find(name) + 1);
+    report.warning({input.script->file, line, at, static_cast<std::uint32_t>(name.size())},
+                   {fmt::format("{} is an array: bash does not export it", name),
+                    "programs and inner shells see no variable of this name",
+                    fmt::format("join it: export {}=\"${{LIST[*]}}\"", name), ""});
+  }
+}
+
+const Registered<Rule> array_export_rule{{
+    .order = 41,
+    .name = "array-export",
+    .title = "an array that is exported",
+    .explain = "An environment has only strings. bash marks an array as exported and passes nothing on.",
+    .source = "bash(1), BUGS: Array variables may not (yet) be exported",
+    .check = check_array_export,
 }};
 
 /// True for a command that may start a program or read a file with settings.

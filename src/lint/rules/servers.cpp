@@ -61,17 +61,21 @@ void check_too_parallel(const LintInput& input, Report& report) {
   if (!input.script) return;
   each_line(*input.script, [&](const Program& program, const std::vector<const Program*>&) {
     const auto gpus = gpus_of(input, program);
-    const bool over_nodes = value_of(program, {"--distributed-executor-backend", "--nnodes"}).has_value();
+    const auto nodes = std::max(1U, number_of(program, {"--nnodes"}).value_or(1));
+    const bool over_nodes = value_of(program, {"--distributed-executor-backend"}).has_value();
     const bool on_ray = std::ranges::any_of(
         input.script->programs, [](const Program& other) { return program_name(other.words[0]) == "ray"; });
-    if (!is_server(program) || gpus == 0 || over_nodes || on_ray || program.nodes_of_step > 1) return;
+    if (!is_server(program) || gpus == 0 || over_nodes || on_ray || (program.nodes_of_step > 1 && nodes == 1))
+      return;
     const auto wants = number_of(program, {"--tensor-parallel-size", "--tensor_parallel_size", "-tp", "--tp",
                                            "--tp-size", "--num-shard"})
                            .value_or(1);
-    if (wants <= gpus) return;
-    report.error(program.span, {fmt::format("the server is configured for {}, but sees {}",
-                                            text::count(wants, "GPU"), gpus),
-                                "it does not start", fmt::format("a tensor-parallel size of {}", gpus), ""});
+    if (wants <= gpus * nodes) return;
+    const auto sees =
+        nodes == 1 ? fmt::format("sees {}", gpus) : fmt::format("its {} nodes have {}", nodes, gpus * nodes);
+    report.error(program.span,
+                 {fmt::format("the server is configured for {}, but {}", text::count(wants, "GPU"), sees),
+                  "it does not start", fmt::format("a tensor-parallel size of {}", gpus * nodes), ""});
   });
 }
 

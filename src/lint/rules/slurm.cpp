@@ -178,6 +178,85 @@ std::string with_names(const LintInput& input, std::string folder, const std::st
   return folder;
 }
 
+void check_no_interpreter(const LintInput& input, Report& report) {
+  if (!input.script || !input.script->file || input.batch.empty()) return;
+  const auto& file = input.script->file;
+  if (file->text.starts_with("#!")) return;
+  report.error({file, 1, 1, 1},
+               {"sbatch refuses this script: its first line does not begin with #!",
+                "\"This does not look like a batch script\": the first line must name the interpreter",
+                "#!/bin/bash as the first line", ""});
+}
+
+const Registered<Rule> no_interpreter_rule{{
+    .order = 402,
+    .name = "no-interpreter",
+    .title = "a batch script without #!",
+    .explain = "sbatch accepts only a script whose first line names its interpreter.",
+    .source = "sbatch(1), DESCRIPTION",
+    .check = check_no_interpreter,
+}};
+
+/// The step of a program, if it is on a line of its own.
+const Step* step_of(const LintInput& input, const Program& program) {
+  const auto found = std::ranges::find_if(input.steps, [&](const Step& step) {
+    return step.span.file == program.span.file && step.span.line == program.span.line;
+  });
+  return found == input.steps.end() ? nullptr : &*found;
+}
+
+/// It says which part of the node it needs, or that it shares.
+bool takes_its_part(const Step& step) {
+  return std::ranges::any_of(step.options, [](const StepOption& option) {
+    return std::ranges::any_of(std::array{"--overlap", "--exact", "--gres", "--gpus", "--mem",
+                                          "--oversubscribe", "--jobid", "--exclusive"},
+                               [&](const char* name) { return option.text.starts_with(name); });
+  });
+}
+
+bool names_its_nodes(const Step& step) {
+  return std::ranges::any_of(step.options,
+                             [](const StepOption& option) { return option.text.starts_with("--nodelist"); });
+}
+
+void check_step_waits(const LintInput& input, Report& report) {
+  if (!input.script || input.gpus.value_or(0) == 0) return;
+  const auto& programs = input.script->programs;
+  for (std::size_t i = 0; i < programs.size(); ++i) {
+    const auto* step = programs[i].step && programs[i].works ? step_of(input, programs[i]) : nullptr;
+    if (step == nullptr || takes_its_part(*step) || programs[i].environment.contains("SLURM_OVERLAP"))
+      continue;
+    for (std::size_t k = 0; k < i; ++k) {
+      const auto& before = programs[k];
+      const auto* other = before.step && before.works && before.background && before.step != programs[i].step
+                              ? step_of(input, before)
+                              : nullptr;
+      const bool on_one = input.nodes.value_or(0) == 1 ||
+                          (other != nullptr && names_its_nodes(*step) && names_its_nodes(*other));
+      if (other == nullptr || !on_one || before.node != programs[i].node || takes_its_part(*other) ||
+          shell::had_ended(before.waited, programs[i].waited))
+        continue;
+      return report.warning(
+          step->span, {fmt::format("this step waits until the one of line {} has ended", before.span.line),
+                       "since Slurm 20.11 a step has its resources alone, by default all GPUs and all memory "
+                       "of its nodes: "
+                       "beside a server it waits for ever (\"Requested nodes are busy\")",
+                       "srun --overlap, or a share for each: srun --exact --gpus=N --mem=N", ""});
+    }
+  }
+}
+
+const Registered<Rule> step_waits_rule{{
+    .order = 436,
+    .name = "step-waits",
+    .title = "a step that cannot start beside another one",
+    .explain =
+        "Steps of a job do not share resources unless they say so. A step that names none takes all of its "
+        "nodes' GPUs and memory.",
+    .source = "srun(1), --overlap, --exact and --gres; Slurm's release notes of 20.11",
+    .check = check_step_waits,
+}};
+
 /// Relative paths are those of another directory.
 bool runs_elsewhere(const LintInput& input) {
   return std::ranges::any_of(input.batch, [](const auto& option) {

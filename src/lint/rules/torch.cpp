@@ -97,6 +97,30 @@ const Registered<Rule> recorder_path_rule{{
     .check = check_recorder_path,
 }};
 
+void check_monitor_off(const LintInput& input, Report& report) {
+  each_value(input, report, "TORCH_NCCL_ENABLE_MONITORING",
+             [&](const Environment&, const Setting& setting, const std::string& value) {
+               const auto word = text::lower(value);
+               if (word != "0" && word != "false" && word != "f" && word != "n" && word != "no") return;
+               report.warning(
+                   setting.span,
+                   {fmt::format("{}={} turns off the monitor that ends a process whose watchdog hangs",
+                                setting.name, value),
+                    "a hang in a CUDA call or in the store then lasts until the job's time limit",
+                    "leave it out; if it ended a healthy run, raise TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC", ""});
+             });
+}
+
+const Registered<Rule> monitor_off_rule{{
+    .order = 238,
+    .name = "monitor-off",
+    .title = "PyTorch's monitor of its watchdog is off",
+    .explain = "The monitor thread dumps the flight recorder and ends the process if the watchdog shows no "
+               "heartbeat, for example because a CUDA call does not return.",
+    .source = "PyTorch ProcessGroupNCCL.cpp, HeartbeatMonitor",
+    .check = check_monitor_off,
+}};
+
 void check_recorder_size(const LintInput& input, Report& report) {
   constexpr long long kMany = 1'000'000;
   for (const auto* name : {"TORCH_NCCL_TRACE_BUFFER_SIZE", "TORCH_FR_BUFFER_SIZE"}) {

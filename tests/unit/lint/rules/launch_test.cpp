@@ -164,6 +164,9 @@ TEST(Servers, PortsAndGpus) {
   EXPECT_EQ(of("too-parallel", "CUDA_VISIBLE_DEVICES=0 vllm serve a --tensor-parallel-size 2\n").size(), 1U);
   EXPECT_EQ(of("too-parallel", "vllm serve a --tensor-parallel-size 4\n"), Texts{});
   EXPECT_EQ(of("too-parallel", "ray start --head\nvllm serve a --tensor-parallel-size 8\n"), Texts{});
+  EXPECT_EQ(of("too-parallel", "python -m sglang.launch_server --model-path a --tp 16 --nnodes 2\n"),
+            Texts{"error job.sh:4:1 the server is configured for 16 GPUs, but its 2 nodes have 8"});
+  EXPECT_EQ(of("too-parallel", "python -m sglang.launch_server --model-path a --tp 8 --nnodes 2\n"), Texts{});
 }
 
 TEST(RayEnds, ANodeThatLeavesWithItsStep) {

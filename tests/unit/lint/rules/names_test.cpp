@@ -160,6 +160,16 @@ TEST(NotExported, OfAKnownFamily) {
   auto input = scene({local(set("NCCL_DEBUG", "WARN"))});
   input.readings = {{"a.sh", "echo $NCCL_DEBUG"}};
   EXPECT_EQ(found("not-exported", input), Texts{});
+  EXPECT_EQ(found("not-exported", script("MASTER_ADDR=localhost\npython train.py\n")),
+            Texts{"warning job.sh:1:1 MASTER_ADDR is not exported"});
+  EXPECT_EQ(found("not-exported", script("MASTER_ADDR=a\ntorchrun --master_addr $MASTER_ADDR train.py\n")),
+            Texts{});
+}
+
+TEST(ArrayExport, HasNoEffect) {
+  EXPECT_EQ(
+      found("array-export", script("export HOSTS=(a b)\n# export X=(a)\nexport Y=\"(a)\"\npython a.py\n")),
+      Texts{"warning job.sh:1:8 HOSTS is an array: bash does not export it"});
 }
 
 Texts twice(const std::string& between, const std::string& second = "WARN") {

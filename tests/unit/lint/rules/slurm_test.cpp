@@ -221,6 +221,31 @@ TEST(ArrayName, WithoutAnArray) {
   EXPECT_EQ(found("array-name", script("#SBATCH --output=a-%A.out\n")), Texts{});
 }
 
+TEST(NoInterpreter, OfABatchScript) {
+  EXPECT_EQ(found("no-interpreter", script("#SBATCH -N 1\npython a.py\n")),
+            Texts{"error job.sh:1:1 sbatch refuses this script: its first line does not begin with #!"});
+  EXPECT_EQ(found("no-interpreter", script("#!/bin/bash\n#SBATCH -N 1\npython a.py\n")), Texts{});
+  EXPECT_EQ(found("no-interpreter", script("python a.py\n")), Texts{});
+}
+
+TEST(StepWaits, BesideOneThatHasAllOfTheNode) {
+  const std::string job = "#SBATCH -N 1 --gpus-per-node=8\n";
+  const auto waits = [](const std::string& text) { return found("step-waits", script(text)); };
+  EXPECT_EQ(waits(job + "srun vllm serve a &\nsleep 60\nsrun python train.py\n"),
+            Texts{"warning job.sh:4:1 this step waits until the one of line 2 has ended"});
+  for (const auto* option : {"--overlap", "--exact --gpus=4", "--gres=gpu:4", "--mem=10G"})
+    EXPECT_EQ(waits(job + "srun vllm serve a &\nsrun " + option + " python train.py\n"), Texts{}) << option;
+  EXPECT_EQ(waits(job + "srun --overlap vllm serve a &\nsrun python train.py\n"), Texts{});
+  EXPECT_EQ(waits(job + "srun python a.py &\nwait\nsrun python train.py\n"), Texts{});
+  EXPECT_EQ(waits(job + "export SLURM_OVERLAP=1\nsrun vllm serve a &\nsrun python train.py\n"), Texts{});
+  EXPECT_EQ(waits("#SBATCH -N 1\nsrun redis-server &\nsrun python train.py\n"), Texts{}) << "no GPU";
+  const std::string two = "#SBATCH -N 2 --gpus-per-node=8\nn=($(scontrol show hostnames))\n";
+  EXPECT_EQ(waits(two + "srun -N1 -n1 vllm serve a &\nsrun -N1 -n1 python train.py\n"), Texts{});
+  EXPECT_EQ(
+      waits(two + "srun -N1 -n1 -w ${n[0]} vllm serve a &\nsrun -N1 -n1 -w ${n[0]} python train.py\n").size(),
+      1U);
+}
+
 TEST(NodeList, EachNodeIsAnElement) {
   const std::string job = "#SBATCH -N 2\nlist=$(scontrol show hostnames)\n";
   EXPECT_EQ(

@@ -7,6 +7,15 @@ namespace {
 
 using namespace support;
 
+TEST(MonitorOff, LeavesAHangToTheTimeLimit) {
+  EXPECT_EQ(
+      found("monitor-off", scene({set("TORCH_NCCL_ENABLE_MONITORING", "0")})),
+      Texts{
+          "warning a.env:1:1 TORCH_NCCL_ENABLE_MONITORING=0 turns off the monitor that ends a process whose "
+          "watchdog hangs"});
+  EXPECT_EQ(found("monitor-off", scene({set("TORCH_NCCL_ENABLE_MONITORING", "1")})), Texts{});
+}
+
 TEST(BlockingWait, YesTakesTheWatchdogAway) {
   for (const std::string name : {"TORCH_NCCL_BLOCKING_WAIT", "NCCL_BLOCKING_WAIT"}) {
     for (const std::string yes : {"1", "true", "True", "yes", "y", "t"}) {
