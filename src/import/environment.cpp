@@ -178,7 +178,7 @@ class Environment {
     const bool one = std::ranges::all_of(roles_, [&](const auto* role) { return venv_of(*role) == common; });
     if (one && !common.empty()) out_.venv = {"venv", common, line_of("VIRTUAL_ENV"), ""};
     const bool is_said = std::ranges::any_of(
-        lines_, [](const auto& line) { return line.find("miniconda3") != std::string::npos; });
+        lines_, [](const auto& line) { return line.substr(0, line.find('#')).contains("miniconda3"); });
     for (const auto* role : roles_) {
       if (is_said) break;
       const auto conda = changes(*role).find("CONDA_PREFIX");

@@ -185,7 +185,7 @@ void remarks_of_lines(const std::vector<std::string>& lines, Imported& out) {
     if (!part.background && ignored != nullptr)
       remark(part.line,
              fmt::format("{} may fail in the script ({}): here the run then stops", role.name, ignored));
-    static const RE2 kAgain(R"(&&\s*break\b|^\s*(?:until|while\s+!)\s)");
+    static const RE2 kAgain(R"(&&\s*break\b|^\s*(?:until|while\s+!)\s+[^\[(])");
     if (!part.background && RE2::PartialMatch(text, kAgain))
       remark(part.line,
              fmt::format("the script starts {} again if it fails: here the run then stops, unless the "
@@ -193,7 +193,9 @@ void remarks_of_lines(const std::vector<std::string>& lines, Imported& out) {
                          role.name));
   }
   // A number of the simulated job would be the same in each run.
-  static const RE2 kReckons(R"(\$\(\([^)]*SLURM_JOB_?ID|\$\{SLURM_JOB_?ID\s*:[^-=?+}])");
+  static const RE2 kReckons(
+      R"(\(\([^)]*SLURM_JOB_?ID|\$\{SLURM_JOB_?ID\s*:[^-=?+}]|\b(?:expr|let)\b.*SLURM_JOB_?ID|)"
+      R"(SLURM_JOB_?ID\b.*\|\s*(?:tail -c|head -c|cut|bc|md5sum|cksum))");
   for (std::uint32_t line = 1; line <= lines.size(); ++line)
     if (!text::trim(lines[line - 1]).starts_with('#') && RE2::PartialMatch(lines[line - 1], kReckons))
       out.remarks[Destination::experiment].push_back(
@@ -370,9 +372,20 @@ std::optional<std::string> substituted(const shell::Words& argv) {
 
 /// `xargs -P 8` on the line of a part: it starts several of them at once.
 bool is_of_parallel_xargs(const shell::Recording& recording, const Part& part) {
-  static const RE2 kParallel(R"(^xargs\s.*(?:-P\s*|--max-procs[= ])'?(?:0|[2-9]|\d\d))");
+  static const shell::Options kValued{"-a", "-d", "-E", "-I", "-L", "-n", "-P", "-s"};
+  static const RE2 kParallel(R"(-[a-zA-Z0-9]*P(\d*)|--max-procs=(\d+))");
   return std::ranges::any_of(recording.traced, [&](const auto& one) {
-    return one.line == part.line && one.script == part.script && RE2::PartialMatch(one.text, kParallel);
+    if (one.line != part.line || one.script != part.script || !one.text.starts_with("xargs ")) return false;
+    const auto words = shell::words_of(one.text);
+    const auto program = shell::program_at(words, 1, kValued);
+    for (std::size_t i = 1; i < std::min(program, words.size()); ++i) {
+      std::string number;
+      std::string of_long;
+      if (!RE2::FullMatch(words[i], kParallel, &number, &of_long)) continue;
+      if (number.empty()) number = of_long.empty() && i + 1 < words.size() ? words[i + 1] : of_long;
+      return number != "1";
+    }
+    return false;
   });
 }
 

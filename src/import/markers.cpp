@@ -60,12 +60,36 @@ class References {
       const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
       const bool within = is_digit(marker[0]) &&
                           ((at > text.data() && is_digit(at[-1])) || (!rest.empty() && is_digit(rest[0])));
-      const bool is_own = script_.find(marker) != std::string::npos;  // the script has this very text
-      changed += within || is_own ? marker : reference(marker, role);
+      changed +=
+          within || is_in_script(word_around(text, at, marker.size())) ? marker : reference(marker, role);
       begin = end;
     }
     changed.append(begin, static_cast<const char*>(text.data()) + text.size());
     text = std::move(changed);
+  }
+
+  static bool is_of_word(char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           std::string_view("_-.").contains(c);
+  }
+
+  /// "rec-user-emb" around "rec-user".
+  static std::string_view word_around(std::string_view text, const char* at, std::size_t size) {
+    auto begin = static_cast<std::size_t>(at - text.data());
+    auto end = begin + size;
+    while (begin > 0 && is_of_word(text[begin - 1])) --begin;
+    while (end < text.size() && is_of_word(text[end])) ++end;
+    return text.substr(begin, end - begin);
+  }
+
+  /// The script has this very word: then it is not made up.
+  [[nodiscard]] bool is_in_script(std::string_view word) const {
+    for (auto at = script_.find(word); at != std::string::npos; at = script_.find(word, at + 1)) {
+      const auto end = at + word.size();
+      if ((at == 0 || !is_of_word(script_[at - 1])) && (end == script_.size() || !is_of_word(script_[end])))
+        return true;
+    }
+    return false;
   }
 
   /// A comma-separated list of all hosts becomes the hosts of a role that runs on all nodes, if there is one.

@@ -286,9 +286,11 @@ class Roles {
   }
 
   static bool are_one_server(const shell::Words& one, const shell::Words& other) {
-    return shell::program_name(one[0]) == shell::program_name(other[0]) &&
-           role_name_of(one) == role_name_of(other) &&
-           option_of(one, "--nnodes") == option_of(other, "--nnodes");
+    return role_name_of(one) == role_name_of(other) &&
+           std::ranges::all_of(
+               std::array{"--nnodes", "--dist-init-addr", "--nccl-init-addr", "--master-addr",
+                          "--master-port", "--data-parallel-address"},
+               [&](const char* name) { return option_of(one, name) == option_of(other, name); });
   }
 
   /// Of two steps at once on some of the nodes, Slurm puts the one that names none onto nodes that no other
@@ -296,7 +298,7 @@ class Roles {
   void refuse_steps_without_nodes() {
     const auto is_partial = [&](const Part& part) {
       return part.in_step && shell::program_name(part.step[0]) == "srun" &&
-             nodes_of(part).size() < job_.allocation.nodes;
+             nodes_of(part).size() < job_.allocation.component_of(part.tasks[0].node).nodes;
     };
     for (std::size_t i = 0; i < job_.kept.size(); ++i) {
       for (std::size_t j = 0; j < i; ++j) {
@@ -307,10 +309,10 @@ class Roles {
             !runs_beside(job_.kept[i], job_.kept[j]) || !job_.meets(job_.kept[i], job_.kept[j]))
           continue;
         part.problem = fmt::format(
-            "it runs at the same time as {} (line {}), and one of the two names no nodes: Slurm gives it "
-            "nodes "
-            "that the other does not hold. Name the nodes of both (srun --nodelist), or let them share nodes "
-            "(srun --overlap)",
+            "it runs at the same time as {} (line {}), and not both name their nodes: Slurm gives a step "
+            "nodes that "
+            "no other one holds. Name the nodes of both (srun --nodelist), or let them share nodes (srun "
+            "--overlap)",
             role_name_of(other.program), other.line);
       }
     }
@@ -320,8 +322,7 @@ class Roles {
     const auto words = words_of_step(part);
     return shell::option(part.step, words, "-w", "--nodelist") ||
            shell::option(part.step, words, "-r", "--relative") ||
-           shell::option(part.step, words, "-x", "--exclude") ||
-           shell::option(part.step, words, "", "--het-group");
+           shell::option(part.step, words, "-F", "--nodefile");
   }
 
   static bool overlaps(const Part& part) {
@@ -536,7 +537,7 @@ class Roles {
                       !(makes && counts_nodes_itself(part));
   }
 
-  /// The script sets what nlaunch would set to the number of the node, for a program that need not read it.
+  /// The script sets NODE_RANK itself, to another value than nlaunch would.
   static bool counts_nodes_itself(const Part& part) {
     const auto found = part.changes.find("NODE_RANK");
     return part.tasks.size() > 1 && found != part.changes.end() && found->second &&

@@ -210,7 +210,7 @@ class Missing {
 
   /// `command -v NAME` shortly before the end: the script may have asked in vain.
   void programs() {
-    static const RE2 kLooksUp(R"(^(?:command -v|hash|type(?: -\w+)?) '?([\w.+-]+)'?$)");
+    static const RE2 kLooksUp(R"(^(?:command -v|hash|type(?: -\w+)?) '?([\w.][\w.+-]*)'?$)");
     constexpr std::size_t kLast = 6;
     const auto count = recording_.traced.size();
     std::string name;

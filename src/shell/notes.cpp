@@ -70,8 +70,11 @@ std::vector<Absent> placeholders_in(const std::string& script) {
 
 namespace {
 
-/// A line without what is in single quotes, where bash expands nothing, unless another shell reads that text.
-std::string expanded_by_bash(const std::string& line) {
+enum class InnerTexts { kept, left_out };
+
+/// A line without what is in single quotes, where bash expands nothing. `inner`: texts that another shell
+/// reads and expands.
+std::string expanded_by_bash(const std::string& line, InnerTexts inner) {
   static const RE2 kForShell(R"((^|\s)(-[a-z]*c|eval|trap|ssh\s+\S+)\s+$)");
   std::string rest;
   bool in_double = false;
@@ -83,10 +86,12 @@ std::string expanded_by_bash(const std::string& line) {
     }
     if (c == '"') in_double = !in_double;
     const auto end = c == '\'' && !in_double ? line.find('\'', at + 1) : std::string::npos;
-    if (end == std::string::npos || RE2::PartialMatch(rest, kForShell)) {
+    if (end == std::string::npos) {
       rest += c;
       continue;
     }
+    if (inner == InnerTexts::kept && RE2::PartialMatch(rest, kForShell))
+      rest += line.substr(at, end - at + 1);
     at = end;
   }
   return rest;
@@ -110,6 +115,9 @@ std::vector<Absent> unset_in(const std::string& script, const std::string& texts
       known.insert(word.substr(begin, word.find_first_of("=[+", begin) - begin));
     }
   }
+  // The script provides for its being empty.
+  static const RE2 kTested(R"(-[nzv]\s+"?\$?\{?([A-Za-z_]\w*))");
+  for (re2::StringPiece rest(texts); RE2::FindAndConsume(&rest, kTested, &name);) known.insert(name);
   std::vector<Absent> unset;
   static const RE2 kUses(R"((?:^|[^\\$])\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\}))");
   std::uint32_t number = 0;
@@ -119,7 +127,7 @@ std::vector<Absent> unset_in(const std::string& script, const std::string& texts
     static const RE2 kNoUse(R"(^\s*#|\bawk\b|\[\s+-[znv]\s)");
     if (RE2::PartialMatch(line, kNoUse)) continue;
     std::string braced;
-    const auto text = expanded_by_bash(line);
+    const auto text = expanded_by_bash(line, InnerTexts::kept);
     for (re2::StringPiece rest(text); RE2::FindAndConsume(&rest, kUses, &name, &braced);) {
       if (name.empty()) name = braced;
       if (is_of_bash(name) || !known.insert(name).second) continue;
@@ -129,12 +137,14 @@ std::vector<Absent> unset_in(const std::string& script, const std::string& texts
   return unset;
 }
 
-std::vector<Absent> missing_arguments_in(const std::string& script, std::size_t given) {
-  static const RE2 kFunction(R"(^(\s*)(?:function\s+[\w-]+|[\w-]+\s*\(\))\s*(?:\(\))?\s*\{?)");
-  static const RE2 kNoUse(R"(^\s*#|\bawk\b|\bset\s+--|\[\s+-[znv]\s|\$#)");
-  // It takes its arguments apart itself, and may do without.
-  static const RE2 kParses(R"((?m)^\s*set\s+--|\b(?:shift|getopts)\b|\bcase\s+"?\$\{?1)");
+std::vector<Absent> missing_arguments_in(const std::string& script, std::size_t given,
+                                         const std::set<std::uint32_t>& ran) {
+  static const RE2 kFunction(R"(^(\s*)(?:function\s+[\w-]+|[\w-]+\s*\(\)))");
+  // It takes its arguments apart itself, or provides for one that is missing.
+  static const RE2 kParses(
+      R"((?m)^\s*set\s+--|\b(?:shift|getopts)\b|\bcase\s+"?\$\{?1|\$#|-[nz]\s+"?\$\{?[1-9])");
   static const RE2 kUses(R"((?:^|[^\\$])\$(?:([1-9])|\{([1-9])\}))");
+  static const RE2 kExpansion(R"(\$\{[^}]*\})");
   std::vector<Absent> missing;
   if (RE2::PartialMatch(script, kParses)) return missing;
   std::set<std::string> once;
@@ -148,11 +158,13 @@ std::vector<Absent> missing_arguments_in(const std::string& script, std::size_t 
       continue;
     }
     if (RE2::PartialMatch(line, kFunction, &indent)) {
-      if (line.find('}') == std::string::npos) end_of_function = indent;
+      auto rest = line;
+      RE2::GlobalReplace(&rest, kExpansion, "");
+      if (rest.find('}') == std::string::npos) end_of_function = indent;
       continue;
     }
-    if (RE2::PartialMatch(line, kNoUse)) continue;
-    const auto text = expanded_by_bash(line);
+    if (!ran.contains(number) || line.find("awk") != std::string::npos) continue;
+    const auto text = expanded_by_bash(line, InnerTexts::left_out);
     std::string bare;
     std::string braced;
     for (re2::StringPiece rest(text); RE2::FindAndConsume(&rest, kUses, &bare, &braced);) {
@@ -355,7 +367,11 @@ void Notes::finish_unset(const std::string& script, const std::vector<std::strin
   for (const auto& file : scripts) texts += "\n" + text_of(file);
   for (const auto& entry : environment) known.insert(entry.substr(0, entry.find('=')));
   for (const auto& entry : request_.variables) known.insert(entry.substr(0, entry.find('=')));
-  recording_.missing_arguments = missing_arguments_in(script, request_.arguments.size());
+  std::set<std::uint32_t> ran;
+  for (const auto& one : recording_.traced)
+    if (one.line_of_text == 0 && program_name(one.script) == program_name(request_.script))
+      ran.insert(one.line);
+  recording_.missing_arguments = missing_arguments_in(script, request_.arguments.size(), ran);
   recording_.unset = unset_in(script, texts, known);
   for (const auto& one : recording_.unset) known.insert(one.name);
   // For scripts that it sources or starts, only what they reached.

@@ -26,9 +26,10 @@ std::vector<Absent> placeholders_in(const std::string& script);
 std::vector<Absent> unset_in(const std::string& script, const std::string& texts,
                              std::set<std::string> known);
 
-/// `$1` to `$9` outside of functions, for a script that gets only so many arguments: bash does not report
-/// them either.
-std::vector<Absent> missing_arguments_in(const std::string& script, std::size_t given);
+/// `$1` to `$9` outside of functions, on lines that bash ran, for a script that gets only so many arguments:
+/// bash does not report them either.
+std::vector<Absent> missing_arguments_in(const std::string& script, std::size_t given,
+                                         const std::set<std::uint32_t>& ran);
 
 /// Files that bash could not open (`read X < FILE`), parsed from its messages, which use bash's name for the
 /// script.

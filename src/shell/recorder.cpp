@@ -150,8 +150,9 @@ class Recorder final : public Watcher {
     const bool runs = is_of_system(start.path) && only_computes(program) && !layer_.covers(start.path);
     if (runs && is_shell(program)) return start_of_shell(start, argv, program);
     if (runs && watches_output(start, argv)) {
+      const bool finds = !looks_for_failure(argv);
       note(start, std::move(argv), Fate::answered);
-      return answer({});
+      return answer({"", finds ? 0 : 1});
     }
     if (runs && places_files(program)) {
       const bool can = sources_are_here(start, argv);
@@ -408,6 +409,14 @@ class Recorder final : public Watcher {
     return std::ranges::any_of(argv, [&](const auto& word) {
       return written_.is_made_by_job((fs::path(start.folder) / word).lexically_normal());
     });
+  }
+
+  /// `grep -qi error server.log`: nothing goes wrong here.
+  static bool looks_for_failure(const Words& argv) {
+    static const RE2 kFailure(
+        R"((?i)error|fail|exception|traceback|out of memory|\boom\b|killed|abort|fatal)");
+    return program_name(argv[0]).ends_with("grep") &&
+           std::ranges::any_of(argv, [](const auto& word) { return RE2::PartialMatch(word, kFailure); });
   }
 
   static std::string file_of(const ProgramStart& start, int descriptor) {

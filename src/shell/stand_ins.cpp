@@ -45,10 +45,11 @@ conda() {{
   [[ ${{1-}} == activate ]] || return 0
   [[ -n ${{NLAUNCH_CONDA-}} || -z ${{CONDA_EXE-}} ]] || NLAUNCH_CONDA=${{CONDA_EXE%/*/conda}}
   [[ -n ${{NLAUNCH_CONDA-}} || -z ${{CONDA_PREFIX-}} ]] || NLAUNCH_CONDA=${{CONDA_PREFIX%/envs/*}}
-  if [[ -z ${{NLAUNCH_CONDA-}} && -n ${{NLAUNCH_ACTIVATED-}} ]]; then  # that was conda itself
-    NLAUNCH_CONDA=$NLAUNCH_ACTIVATED
-    deactivate
-  fi
+  case ${{NLAUNCH_CONDA-}}:${{NLAUNCH_ACTIVATED-}} in
+    :*conda*|:*mamba*|:*forge*)  # that was conda itself
+      NLAUNCH_CONDA=$NLAUNCH_ACTIVATED
+      deactivate ;;
+  esac
   export CONDA_DEFAULT_ENV=${{2-base}} CONDA_PREFIX
   CONDA_PREFIX=$CONDA_DEFAULT_ENV
   [[ $CONDA_PREFIX == /* ]] || CONDA_PREFIX=${{NLAUNCH_CONDA-{5}/miniconda3}}/envs/$CONDA_DEFAULT_ENV
@@ -58,6 +59,7 @@ conda() {{
 mamba() {{ conda "$@"; }}
 micromamba() {{ conda "$@"; }}
 deactivate() {{
+  unset NLAUNCH_ACTIVATED
   [[ -n ${{VIRTUAL_ENV-}} ]] || return 0
   PATH=${{PATH/"$VIRTUAL_ENV/bin:"/}}
   unset VIRTUAL_ENV
@@ -284,8 +286,10 @@ std::string activation(const std::string& path, const std::string& command) {
   const auto folder = fs::path(path).parent_path().parent_path().native();
   if (words.size() > 2)
     return fmt::format("NLAUNCH_CONDA={}\nconda activate {}\n", text::shell_quote(folder), words[2]);
-  return fmt::format("export VIRTUAL_ENV={0}\nexport PATH={0}/bin:$PATH\nNLAUNCH_ACTIVATED={0}\n",
-                     text::shell_quote(folder));
+  return fmt::format(
+      "export VIRTUAL_ENV={0}\nexport PATH={0}/bin:$PATH\nNLAUNCH_ACTIVATED={0}\nexport -n "
+      "NLAUNCH_ACTIVATED\n",
+      text::shell_quote(folder));
 }
 
 std::string StandInScripts::put(const std::string& lines) {

@@ -650,6 +650,7 @@ class NodeLists(Import):
     def test_where_conda_is(self):
         for script, prefix in (("source ~/conda/miniconda/bin/activate\nconda activate e\n", "${env.HOME}/conda/miniconda/envs/e"),
                                ('eval "$(/opt/anaconda/bin/conda shell.bash hook)"\nconda activate e\n', "/opt/anaconda/envs/e"),
+                               ("source ~/miniforge/bin/activate\nconda activate e\n", "${env.HOME}/miniforge/envs/e"),
                                ("source ~/miniconda3/etc/profile.d/conda.sh\nconda activate e\n", "${env.HOME}/miniconda3/envs/e")):
             with self.subTest(script):
                 result, experiment, _ = self.import_text(script + "python train.py\n")
@@ -665,6 +666,25 @@ class NodeLists(Import):
         _, experiment, _ = self.planned("#SBATCH --gpus-per-node=4\nvllm serve m > server.log 2>&1 &\n"
                                         "while ! cat server.log | grep -q 'startup complete'; do sleep 5; done\npython client.py\n")
         self.assertEqual(experiment["start"], [["engine"], ["learner"]])
+
+        # Nothing goes wrong here.
+        _, experiment, _ = self.planned("#SBATCH --gpus-per-node=4\nvllm serve m > server.log 2>&1 &\nsleep 5\n"
+                                        "if cat server.log | grep -qi 'out of memory'; then exit 1; fi\npython client.py\n")
+        self.assertEqual(experiment["start"], [["engine"], ["learner"]])
+
+    def test_an_environment_is_not_conda(self):
+        made = self.planned("set -a; source /data/venv/bin/activate; set +a\npython train.py\n")[1]
+        self.assertEqual((made["venv"], made.get("env")), ("/data/venv", None))
+        made = self.planned("source /data/venv/bin/activate\nconda activate rl\npython train.py\n")[1]
+        self.assertEqual(made["env"]["set"]["CONDA_PREFIX"], "${env.HOME}/miniconda3/envs/rl")
+
+    def test_two_servers_over_nodes_are_apart(self):
+        serve = "python3 -m sglang.launch_server --model-path m --tp 8 --nnodes 2"
+        script = "".join(f"srun -N1 -n1 -w ${{n[{node}]}} {serve} --dist-init-addr ${{n[{first}]}}:5000 --port {port} --node-rank {rank} &\n{wait}"
+                         for node, first, rank, port, wait in ((0, 0, 0, 30000, ""), (1, 0, 1, 30000, "until nc -z ${n[0]} 30000; do sleep 5; done\n"),
+                                                               (2, 2, 0, 31000, ""), (3, 2, 1, 31000, "until nc -z ${n[2]} 31000; do sleep 5; done\n")))
+        _, experiment, _ = self.planned(TWO_NODES.replace("nodes=2", "nodes=4") + "n=($(scontrol show hostnames))\n" + script + "python client.py\n")
+        self.assertEqual(experiment["start"], [["engine", "engine-2"], ["engine-3", "engine-4"], ["client"]])
 
     def test_a_watch_at_the_end_is_the_end(self):
         result, experiment, _ = self.import_text(TWO_NODES + "srun python train.py & pid=$!\ndone=false\nwhile ! $done; do\n  done=true\n"
@@ -711,7 +731,7 @@ class Refusals(Import):
                 ("ray stop\nbash -c ''\n", "the script does not start a program that could be a role"),
                 ("'' a\n", "the program name is empty"),
                 ("#SBATCH --nodes=4 --gpus-per-node=4\nsrun -N2 -n2 torchrun --nnodes 2 a.py &\nsrun -N2 -n2 torchrun --nnodes 2 b.py &\nwait\n",
-                 "it runs at the same time as torchrun (line 2), and one of the two names no nodes: Slurm gives it nodes that the other does not hold."),
+                 "it runs at the same time as torchrun (line 2), and not both name their nodes: Slurm gives a step nodes that no other one holds."),
                 (TWO_NODES + 'n=($(scontrol show hostnames))\nsrun -w "${n[@]}" python train.py\n', "line 4: srun starts 'rec-node-1', the name of a node"),
                 ("accelerate launch --config_file <(echo n: 8) train.py\n", "line 1: `accelerate launch --config_file /dev/fd/63 train.py` reads or writes /dev/fd/63"),
                 ("seq 0 3 | xargs -P 4 -I{} python gen.py --shard {}\npython train.py\n", "line 1: xargs starts several programs at once (-P)"),

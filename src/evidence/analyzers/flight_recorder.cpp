@@ -119,7 +119,7 @@ std::optional<std::int64_t> first_open(const RecordedRanks& group) {
   return first;
 }
 
-std::optional<Stuck> stuck_at(const World& world, const RecordedRanks& group) {
+std::optional<Stuck> stuck_at(const RecordedRanks& group) {
   const auto first = first_open(group);
   if (!first) return std::nullopt;
   Stuck stuck{*first, {}, {}, {}};
@@ -133,9 +133,7 @@ std::optional<Stuck> stuck_at(const World& world, const RecordedRanks& group) {
     if (const auto* operation = operation_at(*seen.group, *first)) {
       stuck.entered[rank] = operation;
     } else if (last_entered(*seen.group) < *first) {
-      const auto* member = world.member_of(rank);
-      const bool is_away = !seen.is_earlier || (member != nullptr && does_own_thing(world.evidence, *member));
-      (is_away ? stuck.absent : stuck.silent).push_back(rank);
+      (seen.is_earlier ? stuck.silent : stuck.absent).push_back(rank);
     }
   }
   return stuck;
@@ -198,7 +196,7 @@ void add_messages(const World& world, const RecordedRanks& group, Waits& waits) 
     for (const auto& operation : seen.group->operations) {
       if (!operation.point_to_point || operation.state == "completed") continue;
       const auto peer = static_cast<std::size_t>(operation.peer);
-      const bool known = operation.peer >= 0 && peer < group.ranks.size();
+      const bool known = !seen.is_earlier && operation.peer >= 0 && peer < group.ranks.size();
       // One that nothing is known about is at least not to blame itself.
       waits[world.number_of(rank)].insert(world.number_of(known ? group.ranks[peer] : rank));
     }
@@ -424,7 +422,7 @@ void add_silent(const World& world, const RecordedRanks& group, const Stuck& stu
 
 void look_at_group(const World& world, const RecordedRanks& group, RecorderFindings& findings) {
   add_messages(world, group, findings.messages);
-  const auto stuck = stuck_at(world, group);
+  const auto stuck = stuck_at(group);
   if (!stuck) return;
   compare_stuck(world, group, *stuck, findings);
   const auto* any = stuck->entered.empty() ? nullptr : stuck->entered.begin()->second;
@@ -458,20 +456,22 @@ void accuse_the_awaited(const World& world, RecorderFindings& findings, Analysis
   auto blamed = blame(findings.waits);
   const auto all = blamed.whom.size();
   std::erase_if(blamed.whom, [&](auto number) { return !world.is_known(number); });
-  const bool are_all_known = blamed.whom.size() == all;
   for (const auto* less : {&findings.silent, &findings.out}) {
     if (!std::ranges::includes(*less, blamed.whom))
       std::erase_if(blamed.whom, [&](auto number) { return less->contains(number); });
   }
+  const bool are_all = blamed.whom.size() == all;  // else it may wait for one of the others
   const bool few = blamed.whom.size() * 2 <= world.index.size();
   analysis.weak = !blamed.whom.empty() && std::ranges::includes(findings.silent, blamed.whom);
   if (analysis.weak && !few) return;
-  analysis.sure = blamed.sure && few && are_all_known && !analysis.weak;
+  analysis.sure = blamed.sure && few && !analysis.weak;
   for (const auto i : blamed.whom) {
     const auto why = findings.absent_why.find(i);
     analysis.accused.push_back(
         {i, why == findings.absent_why.end() ? "others wait for a message from it" : why->second, true});
-    analysis.sure = analysis.sure && !may_wait_unseen(world.evidence, i);
+    analysis.sure =
+        analysis.sure && !may_wait_unseen(world.evidence, i) &&
+        (are_all || findings.out.contains(i) || does_own_thing(world.evidence, world.evidence.members[i]));
   }
 }
 
@@ -482,9 +482,11 @@ void accuse_the_different(const RecorderFindings& findings, Analysis& analysis) 
   std::set<std::size_t> explained;
   for (const auto& one : findings.different) explained.insert(one.member);
   const auto waits_for_explained = [&](const auto& wait) {
-    return std::ranges::all_of(wait.second, [&](auto other) {
-      return explained.contains(other) || findings.silent.contains(other);
-    });
+    const auto is_explained = [&](auto other) { return explained.contains(other); };
+    return std::ranges::any_of(wait.second, is_explained) &&
+           std::ranges::all_of(wait.second, [&](auto other) {
+             return is_explained(other) || findings.silent.contains(other);
+           });
   };
   for (bool grown = true; grown;) {
     grown = false;

@@ -161,13 +161,15 @@ void accuse_the_unlike(const Evidence& evidence, const RoleWorld& world, Analysi
 }
 
 /// If one has exited or is stopped, the others' stacks show less: for example those that are about to exit
-/// because of it. One that certainly does something of its own is late all the same.
+/// because of it. One that is only stopped may be a victim in a debugger, if another does something of its
+/// own.
 bool has_a_better_reason(const Evidence& evidence, const RoleWorld& world, const Analysis& analysis) {
-  return std::ranges::any_of(world.situations,
-                             [](const auto& one) { return is_out_of_action(one.second); }) &&
-         std::ranges::none_of(analysis.accused, [&](const auto& one) {
-           return does_own_thing(evidence, evidence.members[one.member]);
-         });
+  const bool is_late = std::ranges::any_of(analysis.accused, [&](const auto& one) {
+    return world.situations.contains(one.member) && does_own_thing(evidence, evidence.members[one.member]);
+  });
+  return std::ranges::any_of(world.situations, [&](const auto& one) {
+    return is_out_of_action(one.second) && (one.second.doing == Doing::gone || !is_late);
+  });
 }
 
 void look_at_world(const Evidence& evidence, const RoleWorld& world, Analysis& analysis) {

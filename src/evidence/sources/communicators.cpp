@@ -174,7 +174,8 @@ void keep(const Dump& dump, const CollectContext& context, Found& found) {
   found.got.push_back(file);
   // What is there the next time was not asked for, and is PyTorch's own.
   std::error_code error;
-  if (!dump.is_earlier) fs::remove(dump.file, error);
+  const auto attempt = fs::path(context.spec.folder).parent_path().parent_path().native() + "/";
+  if (!dump.is_earlier && dump.file.starts_with(attempt)) fs::remove(dump.file, error);
 }
 
 /// All ranks of the tree are asked at once.

@@ -14,6 +14,7 @@
 #include "lint/catalogue.h"
 #include "lint/rule.h"
 #include "lint/script_text.h"
+#include "shell/words.h"
 
 /// Names of variables: those that nothing reads, that nothing sets, or that are set twice.
 namespace nlaunch::lint {
@@ -233,11 +234,22 @@ bool is_of_rendezvous(std::string_view name) {
                              [&](std::string_view one) { return one == name; });
 }
 
+/// A launcher sets these for its ranks.
+bool makes_ranks_itself(const LintInput& input) {
+  static const shell::Options kLaunchers{"torchrun", "accelerate", "deepspeed", "mpirun", "mpiexec", "ray"};
+  return input.script && std::ranges::any_of(input.script->programs, [](const Program& program) {
+           return std::ranges::any_of(program.words, [](const auto& word) {
+             return kLaunchers.contains(shell::program_name(word)) || word.starts_with("torch.distributed.");
+           });
+         });
+}
+
 void check_not_exported(const LintInput& input, Report& report) {
   const Readers readers(input);
   each_setting(input, report, [&](const Environment&, const Setting& setting) {
     if (setting.exported || setting.unset) return;
-    const bool matters = owner_of_family(setting.name) != nullptr || is_of_rendezvous(setting.name);
+    const bool matters = owner_of_family(setting.name) != nullptr ||
+                         (is_of_rendezvous(setting.name) && !makes_ranks_itself(input));
     if (!matters || readers.find(setting.name) != nullptr) return;
     report.warning(setting.span, {fmt::format("{} is not exported", setting.name),
                                   "it remains a shell variable; programs started by the shell do not see it",
@@ -263,11 +275,14 @@ void check_array_export(const LintInput& input, Report& report) {
   std::string name;
   for (std::uint32_t line = 1; line <= lines.size(); ++line) {
     if (!RE2::PartialMatch(lines[line - 1], kExport, &name)) continue;
+    // The script's own list, or joined before it is used.
+    const auto& text = input.script->file->text;
+    if (text.contains("${" + name + "[") || text.contains(name + "=\"")) continue;
     const auto at = static_cast<std::uint32_t>(lines[line - 1].find(name) + 1);
-    report.warning({input.script->file, line, at, static_cast<std::uint32_t>(name.size())},
-                   {fmt::format("{} is an array: bash does not export it", name),
-                    "programs and inner shells see no variable of this name",
-                    fmt::format("join it: export {}=\"${{LIST[*]}}\"", name), ""});
+    report.note({input.script->file, line, at, static_cast<std::uint32_t>(name.size())},
+                {fmt::format("{} is an array: bash does not export it", name),
+                 "programs and inner shells see no variable of this name",
+                 fmt::format("join it: export {}=\"${{LIST[*]}}\"", name), ""});
   }
 }
 

@@ -90,7 +90,7 @@ const Registered<Rule> too_parallel_rule{{
 
 /// In a container that runs on when the step has ended: `docker exec`, `apptainer exec instance://`.
 bool is_in_running_container(const Program& program) {
-  static const RE2 kExec(R"(\b(docker|podman|nerdctl)\b.*\bexec\b|\binstance://)");
+  static const RE2 kExec(R"(\b(docker|podman|nerdctl)\s+exec\b|\binstance://)");
   return RE2::PartialMatch(std::string(program.span.source_line()), kExec);
 }
 
@@ -225,6 +225,12 @@ std::string started_by(const Script& script, const ScriptCommand& command) {
   return program == script.programs.end() ? name : program_name(program->words[0]);
 }
 
+bool starts_a_server(const Script& script, const ScriptCommand& command) {
+  return std::ranges::any_of(script.programs, [&](const Program& one) {
+    return is_server(one) && one.span.file == command.span.file && one.span.line == command.span.line;
+  });
+}
+
 void check_held_nodes(const LintInput& input, Report& report) {
   if (!input.script || input.batch.empty()) return;
   const ScriptCommand* last = nullptr;
@@ -233,8 +239,7 @@ void check_held_nodes(const LintInput& input, Report& report) {
   for (const auto& command : input.script->commands) {
     if (command.works) {
       (command.background ? runs : last) = &command;
-      // A Ray cluster is left for those who submit to it; a server has served.
-      const bool serves = runs != nullptr && started_by(*input.script, *runs) != "ray";
+      const bool serves = runs != nullptr && starts_a_server(*input.script, *runs);
       after = command.background || !serves ? nullptr : &command;
     }
     const auto called = program_name(command.words[0]);

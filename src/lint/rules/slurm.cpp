@@ -13,6 +13,7 @@
 #include "lint/script_text.h"
 #include "plan/slurm.h"
 #include "shell/allocation.h"
+#include "shell/words.h"
 
 /// The directives of a Slurm job and the options of its steps: what sbatch and srun make of them.
 namespace nlaunch::lint {
@@ -219,6 +220,15 @@ bool names_its_nodes(const Step& step) {
                              [](const StepOption& option) { return option.text.starts_with("--nodelist"); });
 }
 
+/// Between two lines the script ends a program, or waits until it has ended.
+bool ends_something(const Script& script, std::uint32_t first, std::uint32_t last) {
+  static const shell::Options kEnds{"kill", "pkill", "killall", "scancel", "wait"};
+  return std::ranges::any_of(script.commands, [&](const ScriptCommand& command) {
+    return command.span.line >= first && command.span.line <= last &&
+           kEnds.contains(shell::program_name(command.words[0]));
+  });
+}
+
 void check_step_waits(const LintInput& input, Report& report) {
   if (!input.script || input.gpus.value_or(0) == 0) return;
   const auto& programs = input.script->programs;
@@ -234,14 +244,18 @@ void check_step_waits(const LintInput& input, Report& report) {
       const bool on_one = input.nodes.value_or(0) == 1 ||
                           (other != nullptr && names_its_nodes(*step) && names_its_nodes(*other));
       if (other == nullptr || !on_one || before.node != programs[i].node || takes_its_part(*other) ||
+          ends_something(*input.script, before.span.line, step->span.line) ||
           shell::had_ended(before.waited, programs[i].waited))
         continue;
       return report.warning(
-          step->span, {fmt::format("this step waits until the one of line {} has ended", before.span.line),
-                       "since Slurm 20.11 a step has its resources alone, by default all GPUs and all memory "
-                       "of its nodes: "
-                       "beside a server it waits for ever (\"Requested nodes are busy\")",
-                       "srun --overlap, or a share for each: srun --exact --gpus=N --mem=N", ""});
+          step->span,
+          {fmt::format("this step starts only when the one of line {} has ended", before.span.line),
+           fmt::format(
+               "since Slurm 20.11 a step has its resources alone, by default all GPUs and all memory of "
+               "its nodes: {}",
+               is_server(before) ? "beside a server it waits for ever (\"Requested nodes are busy\")"
+                                 : "the two run one after the other"),
+           "srun --overlap, or a share for each: srun --exact --gpus=N --mem=N", ""});
     }
   }
 }

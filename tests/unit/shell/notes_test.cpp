@@ -34,18 +34,27 @@ TEST(Notes, VariablesThatNothingSets) {
   EXPECT_EQ(unset("python a.py 'b=${c}' \"$d's\" 'e'$f\n"), "1: d|1: f");
   EXPECT_EQ(unset("srun bash -c 'echo $a'\nssh b 'echo $c'\n"), "1: a|2: c");
   EXPECT_EQ(unset("ray start --num-cpus $SLURM_CPUS_PER_TASK\n"), "1: SLURM_CPUS_PER_TASK");
+  EXPECT_EQ(unset("if [ -n \"$SLURM_CPUS_PER_TASK\" ]; then\nexport N=$SLURM_CPUS_PER_TASK\nfi\n"), "");
+  EXPECT_EQ(unset("bash -c 'echo $a' 'b=$c' $d\n"), "1: a|1: d");
 }
 
 TEST(Notes, ArgumentsThatAreNotGiven) {
   const auto missing = [](const std::string& script, std::size_t given) {
-    return said(missing_arguments_in(script, given));
+    std::set<std::uint32_t> all;
+    for (std::uint32_t line = 1; line < 50; ++line) all.insert(line);
+    return said(missing_arguments_in(script, given, all));
   };
   EXPECT_EQ(missing("a=$1\nb=${2}\necho $1 ${3:-x} '$4' $$5\n", 0), "1: 1|2: 2");
   EXPECT_EQ(missing("a=$1\nb=$2\n", 1), "2: 2");
   EXPECT_EQ(missing("f() {\n  echo $1\n}\nfunction g {\n  { echo $1; }\n}\nh() { echo $1; }\n", 0), "");
-  EXPECT_EQ(missing("awk '{print $1}'\n[ -z $1 ]\n[[ $# -lt 1 ]] && echo $1\n", 0), "");
+  EXPECT_EQ(missing("awk '{print $1}'\nsrun bash -c 'echo $1' _ 5\ntrap 'echo $2' EXIT\n", 0), "");
+  EXPECT_EQ(missing("if [ -z \"$1\" ]; then m=a; else m=$1; fi\n", 0), "");
+  EXPECT_EQ(missing("f() { local a=${1}\n  echo $2\n}\n", 0), "");
+  EXPECT_EQ(said(missing_arguments_in("cat <<'E'\n$1\nE\necho $2\n", 0, {1, 4})), "4: 2");
   EXPECT_EQ(missing("set -- a b\necho $1\n", 0), "");
-  EXPECT_EQ(missing("while [[ $# -gt 0 ]]; do\n  case $1 in\n  -m) m=$2; shift ;;\n  esac\n  shift\ndone\n", 0), "");
+  EXPECT_EQ(
+      missing("while [[ $# -gt 0 ]]; do\n  case $1 in\n  -m) m=$2; shift ;;\n  esac\n  shift\ndone\n", 0),
+      "");
 }
 
 TEST(Notes, WhatBashCouldNotOpen) {

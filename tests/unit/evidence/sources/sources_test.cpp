@@ -123,6 +123,7 @@ class SourceOf : public testing::Test {
     subject_.name = "learner.0";
     subject_.pid = program_.pid();
     spec_.host = "node1";
+    spec_.folder = (folder_ / "evidence" / "now").string();
     ProcessState root;
     root.pid = program_.pid();
     root.program = true;

@@ -232,11 +232,12 @@ TEST(StepWaits, BesideOneThatHasAllOfTheNode) {
   const std::string job = "#SBATCH -N 1 --gpus-per-node=8\n";
   const auto waits = [](const std::string& text) { return found("step-waits", script(text)); };
   EXPECT_EQ(waits(job + "srun vllm serve a &\nsleep 60\nsrun python train.py\n"),
-            Texts{"warning job.sh:4:1 this step waits until the one of line 2 has ended"});
+            Texts{"warning job.sh:4:1 this step starts only when the one of line 2 has ended"});
   for (const auto* option : {"--overlap", "--exact --gpus=4", "--gres=gpu:4", "--mem=10G"})
     EXPECT_EQ(waits(job + "srun vllm serve a &\nsrun " + option + " python train.py\n"), Texts{}) << option;
   EXPECT_EQ(waits(job + "srun --overlap vllm serve a &\nsrun python train.py\n"), Texts{});
   EXPECT_EQ(waits(job + "srun python a.py &\nwait\nsrun python train.py\n"), Texts{});
+  EXPECT_EQ(waits(job + "srun vllm serve a &\np=$!\npython b.py\nkill $p\nsrun python train.py\n"), Texts{});
   EXPECT_EQ(waits(job + "export SLURM_OVERLAP=1\nsrun vllm serve a &\nsrun python train.py\n"), Texts{});
   EXPECT_EQ(waits("#SBATCH -N 1\nsrun redis-server &\nsrun python train.py\n"), Texts{}) << "no GPU";
   const std::string two = "#SBATCH -N 2 --gpus-per-node=8\nn=($(scontrol show hostnames))\n";
