@@ -644,7 +644,7 @@ class NodeLists(Import):
 
     def test_what_the_script_says_itself_is_no_reference(self):
         learner = self.roles("python train.py --seed 424242 --port 42777 --peer 10.77.0.2 --job $SLURM_JOB_ID.x\n")["learner"]
-        self.assertEqual(learner["command"], ["python", "train.py", "--seed", "424242", "--port", "42777", "--peer", "10.77.0.2", "--job", "424242.x"])
+        self.assertEqual(learner["command"], ["python", "train.py", "--seed", "424242", "--port", "42777", "--peer", "10.77.0.2", "--job", "${run.id}.x"])
         self.assertEqual(self.roles("#SBATCH --nodes=1\npython train.py --job $SLURM_JOB_ID\n")["learner"]["command"][3], "${run.id}")
 
     def test_where_conda_is(self):
