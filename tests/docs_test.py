@@ -11,7 +11,7 @@ from documented import BUILD, DOCUMENTS, SOURCE
 
 NLAUNCH = BUILD / "bin" / "nlaunch"
 ELSEWHERE = {"--arch", "--detail", "--mib", "--rounds", "--folder", "--preset", "--test-dir", "--build", "--install", "--prefix", "--strip", "--export", "--bind", "--no_python",
-             "--network", "--dependency", "--engines", "--losses", "--steps", "--resume_from_checkpoint", "--jobid", "--trials", "--seed", "--within", "--only", "--no-kill", "--overlap",
+             "--network", "--dependency", "--engines", "--losses", "--steps", "--resume_from_checkpoint", "--jobid", "--trials", "--seed", "--within", "--only", "--no-kill", "--overlap", "--nodelist",
              "--port", "--api-key", "--nonblocking", "--ntasks-per-node", "--exclusive", "--kill-on-bad-exit", "--exclude", "--workspace", "--seconds",
              "--nv", "--cleanenv", "--clearenv", "--ro-bind", "--dev-bind", "--symlink", "--proc", "--dev", "--tmpfs", "--die-with-parent", "--mount",
              "--container-image", "--container-mounts", "--container-mount-home", "--zstd", "--gpus", "--tests", "--uenv", "--view", "--environment", "--mpi", "--wrap", "--first", "--gres", "--cpu-bind", "--cpus-per-task", "--unshare-pid", "--runtime-env-json", "--since", "--temp-dir", "--nnodes", "--headless", "--het-group", "--segment", "--switches", "--node-rank", "--master-addr", "--master-port", "--node_rank", "--nproc_per_node", "--master_addr", "--master_port", "--model",
