@@ -150,7 +150,7 @@ class Recorder final : public Watcher {
     const bool runs = is_of_system(start.path) && only_computes(program) && !layer_.covers(start.path);
     if (runs && is_shell(program)) return start_of_shell(start, argv, program);
     if (runs && watches_output(start, argv)) {
-      const bool finds = !looks_for_failure(argv);
+      const bool finds = !looks_for_failure(start, argv);
       note(start, std::move(argv), Fate::answered);
       return answer({"", finds ? 0 : 1});
     }
@@ -406,17 +406,20 @@ class Recorder final : public Watcher {
 
   /// The output of a recorded program is among its arguments.
   [[nodiscard]] bool names_output(const ProgramStart& start, const Words& argv) const {
-    return std::ranges::any_of(argv, [&](const auto& word) {
-      return written_.is_made_by_job((fs::path(start.folder) / word).lexically_normal());
-    });
+    return std::ranges::any_of(argv, [&](const auto& word) { return is_output(start, word); });
   }
 
-  /// `grep -qi error server.log`: nothing goes wrong here.
-  static bool looks_for_failure(const Words& argv) {
+  [[nodiscard]] bool is_output(const ProgramStart& start, const std::string& word) const {
+    return written_.is_made_by_job((fs::path(start.folder) / word).lexically_normal());
+  }
+
+  /// `grep -qi error server.log`: nothing goes wrong here. The name of the log says nothing.
+  [[nodiscard]] bool looks_for_failure(const ProgramStart& start, const Words& argv) const {
     static const RE2 kFailure(
         R"((?i)error|fail|exception|traceback|out of memory|\boom\b|killed|abort|fatal)");
-    return program_name(argv[0]).ends_with("grep") &&
-           std::ranges::any_of(argv, [](const auto& word) { return RE2::PartialMatch(word, kFailure); });
+    return program_name(argv[0]).ends_with("grep") && std::ranges::any_of(argv, [&](const auto& word) {
+             return RE2::PartialMatch(word, kFailure) && !is_output(start, word);
+           });
   }
 
   static std::string file_of(const ProgramStart& start, int descriptor) {

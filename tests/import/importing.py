@@ -11,6 +11,7 @@ from harness import SOURCE, CliTest  # noqa: E402, F401
 SAME = "The same job: "
 REFUSED = 65
 USAGE = 64
+TWO_NODES = "#!/bin/bash\n#SBATCH --nodes=2 --ntasks-per-node=1 --gpus-per-node=4\n"
 
 
 class Import(CliTest):
