@@ -310,9 +310,8 @@ class Roles {
           continue;
         part.problem = fmt::format(
             "it runs at the same time as {} (line {}), and not both name their nodes: Slurm gives a step "
-            "nodes that "
-            "no other one holds. Name the nodes of both (srun --nodelist), or let them share nodes (srun "
-            "--overlap)",
+            "nodes that no other one holds. Name the nodes of both (srun --nodelist), or let them share "
+            "nodes (srun --overlap)",
             role_name_of(other.program), other.line);
       }
     }

@@ -12,6 +12,7 @@
 #include "base/secrets.h"
 #include "base/text.h"
 #include "lint/catalogue.h"
+#include "lint/programs.h"
 #include "lint/rule.h"
 #include "lint/script_text.h"
 #include "shell/words.h"
@@ -234,13 +235,10 @@ bool is_of_rendezvous(std::string_view name) {
                              [&](std::string_view one) { return one == name; });
 }
 
-/// A launcher sets these for its ranks.
+/// A launcher, or Ray, sets these for its ranks.
 bool makes_ranks_itself(const LintInput& input) {
-  static const shell::Options kLaunchers{"torchrun", "accelerate", "deepspeed", "mpirun", "mpiexec", "ray"};
   return input.script && std::ranges::any_of(input.script->programs, [](const Program& program) {
-           return std::ranges::any_of(program.words, [](const auto& word) {
-             return kLaunchers.contains(shell::program_name(word)) || word.starts_with("torch.distributed.");
-           });
+           return launcher_of(program) || shell::program_name(program.words[0]) == "ray";
          });
 }
 

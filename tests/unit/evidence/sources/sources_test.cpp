@@ -177,6 +177,13 @@ class SourceOf : public testing::Test {
   fs::path folder_ = fs::temp_directory_path() / fmt::format("nlaunch-sources-{}", ::getpid());
   Program program_{{fmt::format("PATH={}/bin:/bin:/usr/bin", folder_.string()), "RANK=3",
                     "HF_TOKEN=hf_abcdef", "PLAIN=value", "DECLARED=of-the-plan", "EMPTY="}};
+  /// Makes the pipe that the recorder of a rank reads, and returns its end.
+  [[nodiscard]] int pipe_of(int rank) const {
+    const auto pipe = fmt::format("{}{}.pipe", subject_.recorder_pipe, rank);
+    EXPECT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+    return ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  }
+
   Spec spec_;
   Subject subject_;
   Tree tree_;
@@ -354,9 +361,7 @@ TEST_F(SourceOf, TheFlightRecorderIsToldToWriteAndAwaited) {
   subject_.recorder_pipe = (folder_ / "pipe.").string();
   subject_.recorder_dump = (folder_ / "dump.").string();
   subject_.rank = 0;
-  const auto pipe = subject_.recorder_pipe + "0.pipe";
-  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  const int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  const int reader = pipe_of(0);
   std::thread rank([&] {
     char byte = 0;
     while (::read(reader, &byte, 1) != 1) std::this_thread::sleep_for(10ms);
@@ -381,11 +386,7 @@ TEST_F(SourceOf, AllFlightRecordersOfATreeAreAskedAtOnce) {
   subject_.rank = 0;
   tree_[0].rank = 1;
   std::vector<int> readers;
-  for (const auto rank : {0, 1}) {
-    const auto pipe = fmt::format("{}{}.pipe", subject_.recorder_pipe, rank);
-    ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-    readers.push_back(::open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-  }
+  for (const auto rank : {0, 1}) readers.push_back(pipe_of(rank));
   std::thread ranks([&] {  // the first one answers after it has seen that the other was asked, too
     char byte = 0;
     for (const auto reader : {readers[1], readers[0]})
@@ -408,9 +409,7 @@ TEST_F(SourceOf, AFlightRecorderThatDoesNotAnswerIsMissing) {
   EXPECT_EQ(found.missing[0].what, "flight recorder of rank 4");
   EXPECT_EQ(found.missing[0].why, fmt::format("no process reads {}4.pipe", subject_.recorder_pipe));
 
-  const auto pipe = subject_.recorder_pipe + "4.pipe";
-  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  const int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  const int reader = pipe_of(4);
   put("dump.4", "of before");
   std::thread rank([&] {
     char byte = 0;
@@ -430,9 +429,7 @@ TEST_F(SourceOf, ADumpThatIsThereIsTakenWhereTheRequestIsNotRead) {
   subject_.recorder_pipe = (folder_ / "pipe.").string();
   subject_.recorder_dump = (folder_ / "dump.").string();
   subject_.rank = 0;
-  const auto pipe = subject_.recorder_pipe + "0.pipe";
-  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  const int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  const int reader = pipe_of(0);
   put("dump.0", "at the failure");
   const auto found = collect("flight recorder", 8s);
   ::close(reader);

@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""`nlaunch import`: which scripts it refuses, and what it notes of those that it takes."""
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from importing import TWO_NODES, Import  # noqa: E402
+
+
+class Refusals(Import):
+    """A plan of another job is worse than none."""
+
+    def test_what_no_plan_can_say(self):
+        for script, said in (
+                ("#SBATCH --nodes=1\n#SBATCH hetjob\n#SBATCH --nodes=2\nsrun --het-group=2 python train.py\n", "line 4: this step cannot be imported."),
+                (TWO_NODES + "srun -n1 -w rec-node-7 python train.py\n", "line 3: this step cannot be imported."),
+                (TWO_NODES + "srun -n1 a : -n1 b\n", "line 3: this step cannot be imported. It starts several programs"),
+                ("python train.py --n $(python count.py)\n", "line 1 reads the output of `python count.py`, which is not known because it did not run."),
+                ("python train.py --n $(cat /no/such)\n", "line 1 reads /no/such, which is not on this machine."),
+                ("python data.py | python train.py\n", "learner: its standard input is not known here, and a role has none"),
+                ("#SBATCH --nodes=2\nsrun -n2 python train.py <<< conf\n", "its standard input is not known here"),
+                ("#SBATCH --nodes=2\nsrun -n2 bash -c 'python train.py' <<< conf\n", "its standard input is not known here"),
+                ("#SBATCH --gpus-per-node=4\nCUDA_VISIBLE_DEVICES=0 vllm serve m --port 8000 &\nsleep 60\npkill -f 'vllm serve'\ntorchrun --nproc_per_node 3 train.py\n",
+                 "engine: the script stops it, or waits for it to exit, before it starts torchrun at line 5"),
+                ("source env.sh\npython train.py\n", "env.sh, which is not on this machine."),
+                ("#SBATCH --array=0-3\npython train.py $SLURM_ARRAY_TASK_ID\n", "the job is an array of 4 tasks, but an experiment is only one of them"),
+                ("#SBATCH --gpus-per-node=4\nCUDA_VISIBLE_DEVICES=0,1 vllm serve m --tensor-parallel-size 2 &\nsleep 9\nCUDA_VISIBLE_DEVICES=1,2 torchrun --nproc_per_node 2 train.py\n",
+                 "it uses some of the GPUs of learner (CUDA_VISIBLE_DEVICES) and others as well"),
+                ("module unload a\npython train.py\n", "`module unload a`: a profile can only load modules."),
+                ("srun bash -c 'python train.py; exit 3'\n", "the tasks of the step at line 1 exit with 3"),
+                ("srun bash -c 'python \"train.py'\n", "bash says of the text after -c: line 1: unexpected EOF while looking for matching `\"'"),
+                (TWO_NODES + "srun --container-image= python train.py\n", "line 3: srun --container-image=: there is no value after the =."),
+                ("#SBATCH --ntasks-per-node=your_own\npython train.py\n", "line 1: --ntasks-per-node=your_own has no number: write the number"),
+                (TWO_NODES + "srun --ntasks-per-node=$N python train.py\n", "line 3: srun --ntasks-per-node= has no number."),
+                (TWO_NODES + "srun --task-prolog=a.sh python train.py\n", "line 3: srun --task-prolog=a.sh: Slurm runs it before each task, but nlaunch does not"),
+                (TWO_NODES + "srun -m cyclic python train.py\n", "line 3: srun --distribution=cyclic: a plan numbers its processes node by node (block)"),
+                (TWO_NODES + "srun --container-image=a python a.py\nsrun --container-image=b python train.py\n",
+                 "line 4: learner runs in --container-image=b, but a in --container-image=a: nlaunch's step has one image for all roles."),
+                (TWO_NODES + "python a.py\nsrun --container-image=b python train.py\n", "line 4: learner runs in --container-image=b, but a in no container"),
+                ("L=$(nvidia-smi topo -m | grep -c NV)\nexport NCCL_NVLS_ENABLE=$((L > 0))\npython train.py\n",
+                 "line 3: 'NCCL_NVLS_ENABLE=0' depends on what `nvidia-smi topo -m` (line 1) says about the machine, which is made up."),
+                ("[ $(nvidia-smi --query-gpu=memory.total --format=csv,noheader | head -n1) -gt 50000 ] && python more.py\npython train.py\n", "line 1: 'python more.py' depends on what"),
+                ("A=/a/<team>/b\npython train.py\n", "line 1 has a placeholder, <team>, which bash treats as a redirection"),
+                ("python train.py > logs/a\npython b.py\n", "line 1 writes to logs/a, but logs/ does not exist: bash does not start the program, here or on the cluster."),
+                ("sbatch other.sh\n", "it submits a job at line 1. Import what it submits"),
+                ("ray stop\nbash -c ''\n", "the script does not start a program that could be a role"),
+                ("'' a\n", "the program name is empty"),
+                ("#SBATCH --nodes=4 --gpus-per-node=4\nsrun -N2 -n2 torchrun --nnodes 2 a.py &\nsrun -N2 -n2 torchrun --nnodes 2 b.py &\nwait\n",
+                 "it runs at the same time as torchrun (line 2), and not both name their nodes: Slurm gives a step nodes that no other one holds."),
+                (TWO_NODES + 'n=($(scontrol show hostnames))\nsrun -w "${n[@]}" python train.py\n', "line 4: srun starts 'rec-node-1', the name of a node"),
+                ("accelerate launch --config_file <(echo n: 8) train.py\n", "line 1: `accelerate launch --config_file /dev/fd/63 train.py` reads or writes /dev/fd/63"),
+                ("seq 0 3 | xargs -P 4 -I{} python gen.py --shard {}\npython train.py\n", "line 1: xargs starts several programs at once (-P)"),
+                ("echo hello\n", "the script does not start a program that could be a role")):
+            with self.subTest(script):
+                self.assertIn(said, self.refusal(script))
+
+    def test_scripts_that_do_not_come_to_their_end(self):
+        for script, said in (("python a.py\nset -u\npython b.py $DATA\n", "line 3: DATA: unbound variable"),
+                             ("echo usage: job MODEL\nexit 2\n", "  usage: job MODEL\n"),
+                             ("if then\npython a.py\n", "bash cannot parse the script:\n"),
+                             ("[ -d /data/x ] || exit 1\npython a.py\n", "Not found here:\n  line 1: /data/x was reported as missing; if it exists on the cluster, use --exists /data/x"),
+                             ("X=$(python a.py)\n[ -n \"$X\" ] || exit 1\npython b.py\n", "  line 1: `python a.py` did not run, so the script read no output: set the output with --prints"),
+                             ("X=$(grep a config.yaml)\n[ -n \"$X\" ] || exit 1\npython b.py\n", "config.yaml is not on this machine: import where it exists, or set the output of the command with --prints"),
+                             ("A=$(hostname -I | grep ^192)\n[ -n \"$A\" ] || exit 1\npython b.py\n", "  line 1: `hostname -I` got a name or an address of the simulated job"),
+                             ("command -v mooncake >/dev/null || exit 1\npython b.py\n", "line 1: the script looks for the program mooncake; if the cluster has it, use --exists /usr/bin/mooncake"),
+                             ("A=<team>\npython b.py\n", "Line 1 has a placeholder, <team>: replace it with its value."),
+                             ("python a.py &\nwhile true; do sleep 1; done\npython b.py\n", "The script waits at line 2 for something that does not happen here.")):
+            with self.subTest(script):
+                self.assertIn(said, self.refusal(script))
+
+    def test_what_is_missing_may_be_given(self):
+        for script, options in (("python train.py --n $(python count.py)\n", ["--prints", "count.py=8"]), ("python train.py --n $(cat /no/such)\n", ["--prints", "/no/such=8"]),
+                                ("python train.py --n $(free -g | awk '/Mem/{print $2}')\n", ["--prints", "free -g=Mem: 8"]),
+                                ("nvidia-smi | tee log\npython train.py --n 8\n", []),
+                                ("[ -d /data/x ] || exit 1\npython train.py --n 8\n", ["--exists", "/data/x/"]), ("set -u\npython train.py --n $N\n", ["--env", "N=8"]),
+                                ("#SBATCH --array=0-9\npython train.py --n $SLURM_ARRAY_TASK_ID\n", ["--env", "SLURM_ARRAY_TASK_ID=8"])):
+            with self.subTest(script):
+                self.assertEqual(self.roles(script, *options)["learner"]["command"], ["python", "train.py", "--n", "8"])
+
+    def test_what_may_be_another_job_is_said(self):
+        for script, note in (("python train.py $DATA\n", "note: line 1: nothing sets $DATA, so it was empty: set it with --env DATA=VALUE\n"),
+                             ("[ -f /no/such ] && python more.py\npython train.py\n", "note: line 1: /no/such is not on this machine, and the script checks whether it exists"),
+                             ("python train.py --run $(date +%s)\n", "note: line 1: the output that `date +%s` gave the script is made up, or true only of this machine now."),
+                             ("python a.py || python b.py\npython train.py\n", "note: line 1: the command after || runs after a failure, and is not imported\n"),
+                             ("mkdir -p out\npython train.py\n", "note: line 1: `mkdir -p out` is not imported: if a program needs it, do it before the run\n"),
+                             (": | xargs -r weka fetch\npython train.py\n", "note: line 1: xargs read nothing here, so it did not start `weka fetch`. On the cluster it may\n"),
+                             ("#SBATCH --ntasks-per-node=8\npython train.py\n", "note: line 1: --ntasks-per-node=8: no step of the script has that many tasks, and nlaunch's job has one per node."),
+                             ("echo 'python train.py @DATA' | tr @ '$' > in.sh\nsource ./in.sh\n", "note: in.sh:1: nothing sets $DATA, so it was empty: set it with --env DATA=VALUE\n"),
+                             ("python train.py --model $1\n", "note: line 1: the script reads its argument $1, which was not given: pass its arguments after --\n"),
+                             ("for i in 1 2; do\npython train.py && break\ndone\n", "note: line 2: the script starts learner again if it fails: here the run then stops"),
+                             ("P=$((20000 + SLURM_JOB_ID % 1000))\npython train.py --port $P\n", "note: line 1: this value is computed from the job's id: here it is a fixed number"),
+                             ("ulimit -n 4096\npython train.py\n", "note: line 1: ulimit -n 4096: not imported\n")):
+            with self.subTest(script):
+                result, experiment, _ = self.import_text(script)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertIn(note, result.stderr)
+                self.assertIn(note.removeprefix("note: "), experiment.replace("# ", ""))
+
+
+if __name__ == "__main__":
+    unittest.main()
