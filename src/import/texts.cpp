@@ -104,6 +104,18 @@ class Finish {
 
 }  // namespace
 
+std::string whole_command(const std::vector<std::string>& lines, std::uint32_t line) {
+  if (line == 0 || line > lines.size()) return {};
+  auto first = line - 1;
+  while (first > 0 && lines[first - 1].ends_with('\\')) --first;
+  std::string text;
+  for (auto i = first; i < lines.size(); ++i) {
+    text += lines[i] + "\n";
+    if (!lines[i].ends_with('\\')) break;
+  }
+  return text;
+}
+
 void each_text(Imported& all, const std::function<void(std::string& text, ImportedRole* role)>& change) {
   Texts(change).of(all);
 }

@@ -1,5 +1,8 @@
 #pragma once
+#include <cstdint>
 #include <functional>
+#include <string>
+#include <vector>
 
 #include "import/import.h"
 
@@ -7,6 +10,9 @@ namespace nlaunch::import {
 
 /// Calls `change` with every text that will be in one of the files, and its role; nullptr: of no role.
 void each_text(Imported& all, const std::function<void(std::string& text, ImportedRole* role)>& change);
+
+/// The command on a line, with its continuation lines; empty if there is no such line.
+std::string whole_command(const std::vector<std::string>& lines, std::uint32_t line);
 
 /// Keeps the last of duplicate settings, masks secrets from the script's text, and sorts and limits remarks.
 /// `lines`: of the script.

@@ -1,0 +1,434 @@
+#include "import/refusals.h"
+
+#include <fmt/format.h>
+
+#include <re2/re2.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <utility>
+
+#include "base/secrets.h"
+#include "base/text.h"
+#include "lint/script_input.h"
+#include "shell/answers.h"
+#include "shell/srun.h"
+
+namespace nlaunch::import {
+namespace {
+
+using Sentences = std::vector<std::string>;
+
+/// What `reason` says of each of them, without empty texts.
+template <typename All, typename Reason>
+Sentences of_each(const All& all, const Reason& reason) {
+  Sentences texts;
+  for (const auto& one : all)
+    if (std::string text = reason(one); !text.empty()) texts.push_back(std::move(text));
+  return texts;
+}
+
+/// The same of each role that is a program of the script.
+template <typename Reason>
+Sentences of_roles(const Examined& script, const Reason& reason) {
+  return of_each(script.out.roles, [&](const ImportedRole& role) {
+    return role.part ? reason(role, script.out.parts[*role.part]) : std::string();
+  });
+}
+
+/// True for a step that the recorder does not take apart.
+bool is_not_taken_apart(const Part& part) {
+  const auto name = part.argv.empty() ? std::string() : shell::program_name(part.argv[0]);
+  return name == "srun" || name.starts_with("mpi") || name == "orterun";
+}
+
+/// "-p gpu, --gres=gpu:8" of an srun outside a job.
+std::string what_it_asks_of_slurm(const shell::Words& argv) {
+  if (shell::program_name(argv[0]) != "srun") return {};
+  constexpr std::array<std::pair<const char*, const char*>, 7> kOptions{{{"-p", "--partition"},
+                                                                         {"-A", "--account"},
+                                                                         {"-t", "--time"},
+                                                                         {"-G", "--gpus"},
+                                                                         {"-C", "--constraint"},
+                                                                         {"", "--gres"},
+                                                                         {"", "--gpus-per-node"}}};
+  std::vector<std::string> asked;
+  for (const auto& [letter, name] : kOptions)
+    if (const auto value = shell::option(argv, shell::words_of_srun(argv), letter, name))
+      asked.push_back(fmt::format("{}={}", name, text::printable(*value)));
+  return text::join(asked, ", ");
+}
+
+bool starts_a_program(const Imported& out) {
+  return std::ranges::any_of(out.roles, [](const auto& role) { return role.part.has_value(); });
+}
+
+/// True for a script for one node of many that must be started on each of them.
+bool runs_on_each_node(const shell::Recording& recording, const Imported& out) {
+  const bool places = std::ranges::any_of(recording.commands, [](const auto& command) {
+    return command.fate == shell::Fate::launcher && command.task;
+  });
+  return starts_a_program(out) && out.nodes > 1 && out.pools.empty() && out.directives.empty() &&
+         out.slurm.empty() && !places &&
+         std::ranges::all_of(out.parts, [](const Part& part) { return !part.in_step; });
+}
+
+/// "`nvidia-smi topo -m` (line 18) says"
+std::string who_says(const shell::Recording& recording) {
+  std::vector<std::string> asked;
+  for (const auto& one : recording.made_up)
+    if (shell::describes_machine(one.name.substr(0, one.name.find(' '))))
+      asked.push_back(fmt::format("`{}` (line {})", text::printable(one.name), one.line));
+  return fmt::format("{} {}", text::join(asked, ", "), asked.size() == 1 ? "says" : "say");
+}
+
+/// An argument that should name a host but is empty: "--node-ip-address=", "--address :6379".
+std::optional<std::string> empty_host(const shell::Words& argv) {
+  static const RE2 kName(R"(--([\w-]*[-_])?(addr|address|ip|host|endpoint|master)([-_][\w-]*)?)");
+  static const RE2 kEmpty(R"(:\d{2,5})");
+  for (std::size_t i = 1; i < argv.size(); ++i) {
+    const auto equals = argv[i].find('=');
+    if (!RE2::FullMatch(argv[i].substr(0, equals), kName)) continue;
+    const bool apart = equals == std::string::npos;
+    if (apart && i + 1 == argv.size()) continue;
+    const auto value = apart ? argv[i + 1] : argv[i].substr(equals + 1);
+    if (value.empty() || RE2::FullMatch(value, kEmpty)) return apart ? argv[i] + " " + value : argv[i];
+  }
+  return std::nullopt;
+}
+
+/// True if the program moves itself to the background, so that exit code 0 does not mean it is done.
+bool detaches(const shell::Words& argv) {
+  const auto name = shell::program_name(argv[0]);
+  return (name == "nginx" &&
+          std::ranges::none_of(argv, [](const auto& word) { return word.contains("daemon off"); })) ||
+         (name == "redis-server" && shell::has(argv, "--daemonize")) || name == "slapd";
+}
+
+/// "/dev/fd/63", in the command line of a program: what `<(...)` and `>(...)` become.
+std::optional<std::string> substituted(const shell::Words& argv) {
+  static const RE2 kPipe(R"((?:^|=)(/dev/fd/\d+)$)");
+  std::string path;
+  for (const auto& word : argv)
+    if (RE2::PartialMatch(word, kPipe, &path)) return path;
+  return std::nullopt;
+}
+
+/// `xargs -P 8` on the line of a part: it starts several of them at once.
+bool is_of_parallel_xargs(const shell::Recording& recording, const Part& part) {
+  static const shell::Options kValued{"-a", "-d", "-E", "-I", "-L", "-n", "-P", "-s"};
+  static const RE2 kParallel(R"(-[a-zA-Z0-9]*P(\d*)|--max-procs=(\d+))");
+  return std::ranges::any_of(recording.traced, [&](const auto& one) {
+    if (one.line != part.line || one.script != part.script || !one.text.starts_with("xargs ")) return false;
+    const auto words = shell::words_of(one.text);
+    const auto program = shell::program_at(words, 1, kValued);
+    for (std::size_t i = 1; i < std::min(program, words.size()); ++i) {
+      std::string number;
+      std::string of_long;
+      if (!RE2::FullMatch(words[i], kParallel, &number, &of_long)) continue;
+      if (number.empty()) number = of_long.empty() && i + 1 < words.size() ? words[i + 1] : of_long;
+      return number != "1";
+    }
+    return false;
+  });
+}
+
+/// ". bash says: ...", if the text of a `bash -c` is broken.
+std::string syntax_error(const std::string& output) {
+  static const RE2 kBroken(R"((?m)^\S+: -c: (line \d+: (?:syntax error|unexpected EOF).*)$)");
+  std::string said;
+  return RE2::PartialMatch(output, kBroken, &said)
+             ? fmt::format(". bash says of the text after -c: {}", text::printable(said))
+             : "";
+}
+
+// --- Each reason by itself ---
+
+Sentences starts_nothing(const Examined& script) {
+  if (starts_a_program(script.out)) return {};
+  for (const auto& command : script.recording.commands)
+    if (shell::program_name(command.argv[0]) == "sbatch")
+      return {fmt::format(
+          "the script does not start a program itself: it submits a job at line {}. Import what it submits",
+          command.line)};
+  return {"the script does not start a program that could be a role; --commands shows what it would start"};
+}
+
+Sentences is_for_one_node(const Examined& script) {
+  if (!runs_on_each_node(script.recording, script.out)) return {};
+  return {
+      fmt::format("the script has no #SBATCH lines and starts programs on only one node, but --nodes "
+                  "requests {}. If it is started on each node, pass --per-node, and use --env for the node's "
+                  "number and the first host: --per-node --env RANK={{node}} --env MASTER_ADDR={{first}}",
+                  script.out.nodes)};
+}
+
+Sentences has_other_tasks(const Examined& script) {
+  return of_roles(script, [&](const ImportedRole& role, const Part& part) -> std::string {
+    // If the script reads its output, that is the first unknown.
+    const bool is_read = std::ranges::any_of(
+        part.commands, [&](auto index) { return script.recording.commands[index].output_is_read; });
+    return part.problem.empty() || is_read ? "" : fmt::format("{}: {}", role.name, part.problem);
+  });
+}
+
+Sentences starts_a_node(const Examined& script) {
+  return of_roles(script, [](const ImportedRole&, const Part& part) -> std::string {
+    if (!shell::node_of(part.argv[0])) return {};
+    return fmt::format(
+        "line {}: srun starts '{}', the name of a node: it gets several nodes as several words. Join them "
+        "with commas",
+        part.line, text::printable(part.argv[0]));
+  });
+}
+
+Sentences substitutes_a_process(const Examined& script) {
+  return of_roles(script, [](const ImportedRole&, const Part& part) -> std::string {
+    const auto path = substituted(part.argv);
+    if (!path) return {};
+    return fmt::format(
+        "line {}: `{}` reads or writes {}, a process substitution, which exists only while bash runs the "
+        "script: use a file instead",
+        part.line, text::printable(text::shell_join(part.argv)), *path);
+  });
+}
+
+Sentences uses_parallel_xargs(const Examined& script) {
+  return of_roles(script, [&](const ImportedRole&, const Part& part) -> std::string {
+    if (!is_of_parallel_xargs(script.recording, part)) return {};
+    return fmt::format(
+        "line {}: xargs starts several programs at once (-P), and which of them run at the same time is not "
+        "known: start them with & in a loop, and `wait`",
+        part.line);
+  });
+}
+
+Sentences has_a_step_of_several(const Examined& script) {
+  return of_roles(script, [](const ImportedRole& role, const Part& part) -> std::string {
+    if (!is_not_taken_apart(part)) return {};
+    return fmt::format(
+        "line {}: this step cannot be imported. It starts several programs (`a : b`, --multi-prog), or its "
+        "nodes are not nodes of the job: give each program its own step, on nodes of the job",
+        role.line);
+  });
+}
+
+Sentences lacks_a_host(const Examined& script) {
+  return of_roles(script, [&](const ImportedRole& role, const Part& part) -> std::string {
+    const auto word = empty_host(script.recording.commands[part.commands[0]].argv);
+    if (!word) return {};
+    return fmt::format(
+        "line {}: `{}` has no host: the script gets it from the output of a program, which is not known "
+        "here. Give the output with --prints 'PART OF THE COMMAND=TEXT'",
+        role.line, text::printable(*word));
+  });
+}
+
+Sentences ends_with_a_daemon(const Examined& script) {
+  return of_roles(script, [&](const ImportedRole& role, const Part& part) -> std::string {
+    if (!detaches(part.program) || !role.ends_run.value_or(role.kind == RoleKind::learner)) return {};
+    return fmt::format(
+        "line {}: `{}` moves itself to the background, and the run would end with it: start it in the "
+        "foreground (nginx: -g 'daemon off;')",
+        role.line, text::printable(text::shell_join(script.recording.commands[part.commands[0]].argv)));
+  });
+}
+
+Sentences has_no_name(const Examined& script) {
+  return of_roles(script, [](const ImportedRole& role, const Part&) -> std::string {
+    if (!role.command.empty() && !role.command[0].empty()) return {};
+    return fmt::format("line {}: the program name is empty", role.line);
+  });
+}
+
+Sentences has_unknown_markers(const Examined& script) {
+  return of_each(script.unknown,
+                 [&](const auto& what) { return fmt::format("a command of the script contains {}", what); });
+}
+
+Sentences reads_unknown_output(const Examined& script) {
+  return of_each(script.recording.commands, [&](const auto& command) {
+    if (!command.output_is_read) return std::string();
+    return fmt::format(
+        "line {} reads the output of `{}`, which is not known because it did not run. Give the output with "
+        "--prints 'PART OF THE COMMAND=TEXT'",
+        command.line, text::printable(text::shell_join(command.argv)));
+  });
+}
+
+Sentences depends_on_the_machine(const Examined& script) {
+  return of_each(script.recording.by_machine, [&](const auto& one) {
+    return fmt::format(
+        "line {}: '{}' depends on what {} about the machine, which is made up. Give its output from the "
+        "cluster with --prints 'PART OF THE COMMAND=TEXT'{}",
+        one.line, text::printable(one.name), who_says(script.recording),
+        script.allocation.gpus_per_node == 0 ? ", and the number of GPUs per node with --gpus" : "");
+  });
+}
+
+Sentences passes_output_on(const Examined& script) {
+  return of_each(script.recording.passed_on, [&](const auto& one) {
+    return fmt::format(
+        "line {}: a program uses {}, which contains the redirected output of another program; the output of "
+        "a role goes to its log: let the program write the file itself",
+        one.line, text::printable(one.name));
+  });
+}
+
+Sentences is_an_array(const Examined& script) {
+  const auto& array = script.allocation.array;
+  const bool has_task = std::ranges::any_of(script.out.parts, [](const Part& part) {
+    const auto id = part.changes.find("SLURM_ARRAY_TASK_ID");
+    return id != part.changes.end() && id->second;
+  });
+  if (array.size() < 2 || script.allocation.array_task || !has_task) return {};
+  return {
+      fmt::format("line {}: the job is an array of {} tasks, but an experiment is only one of them: select "
+                  "it with --env SLURM_ARRAY_TASK_ID={}",
+                  script.directives.array_line, array.size(), array.front())};
+}
+
+Sentences requests_the_job_by_srun(const Examined& script) {
+  Sentences texts;
+  if (!script.out.directives.empty() || !script.out.slurm.empty()) return texts;
+  for (const auto& command : script.recording.commands)
+    if (const auto asked = what_it_asks_of_slurm(command.argv); !asked.empty())
+      texts.push_back(
+          fmt::format("line {}: the script has no #SBATCH lines, and this srun requests the job itself ({}): "
+                      "move these options to #SBATCH lines and import the script again",
+                      command.line, asked));
+  return texts;
+}
+
+Sentences cannot_be_expressed(const Examined& script) {
+  return of_each(script.out.not_said,
+                 [&](const auto& one) { return fmt::format("line {}: {}", one.line, one.text); });
+}
+
+Sentences has_tasks_that_fail(const Examined& script) {
+  return of_each(script.recording.failed, [&](const auto& one) {
+    return fmt::format(
+        "the tasks of the step at line {} exit with {}, and may start more if nothing is missing: --commands "
+        "shows how far they get{}",
+        one.line, one.name, syntax_error(script.recording.output));
+  });
+}
+
+Sentences lacks_a_folder(const Examined& script) {
+  return of_each(script.recording.no_folder, [&](const auto& one) {
+    const auto folder = one.name.substr(0, one.name.rfind('/') + 1);
+    return fmt::format(
+        "line {} writes to {}, but {} does not exist: bash does not start the program, here or on the "
+        "cluster. Create the directory or, if the cluster has it, pass --exists {}",
+        one.line, text::printable(one.name), text::printable(folder), text::shell_quote(folder));
+  });
+}
+
+/// A secret is read when the process starts.
+bool sets_a_secret(const shell::Recording& recording, std::uint32_t line) {
+  return std::ranges::any_of(recording.assignments, [&](const auto& set) {
+    return set.line == line && looks_like_secret(set.name);
+  });
+}
+
+Sentences reads_unknown_contents(const Examined& script) {
+  return of_each(script.recording.contents, [&](const auto& one) {
+    if (sets_a_secret(script.recording, one.line)) return std::string();
+    return fmt::format(
+        "line {} reads {}, which is known to exist, but not its contents. Import on a machine that has it, "
+        "or give the output of the command (--prints 'PART OF THE COMMAND=TEXT')",
+        one.line, text::printable(one.name));
+  });
+}
+
+/// `<FILE>` on the line that reads FILE.
+const shell::Absent* placeholder_of(const shell::Recording& recording, const shell::Absent& unread) {
+  const auto found = std::ranges::find_if(recording.placeholders, [&](const auto& one) {
+    return one.line == unread.line && one.name == "<" + unread.name + ">";
+  });
+  return found == recording.placeholders.end() ? nullptr : &*found;
+}
+
+/// The files that are missing here, each once, with a placeholder or without one.
+std::vector<shell::Absent> unread_files(const Examined& script, bool with_placeholder) {
+  std::set<std::string> names;
+  std::vector<shell::Absent> files;
+  for (const auto& one : script.recording.unread)
+    if (!sets_a_secret(script.recording, one.line) && names.insert(one.name).second &&
+        (placeholder_of(script.recording, one) != nullptr) == with_placeholder)
+      files.push_back(one);
+  return files;
+}
+
+Sentences has_a_placeholder(const Examined& script) {
+  return of_each(unread_files(script, true), [&](const auto& one) {
+    return fmt::format(
+        "line {} has a placeholder, {}, which bash treats as a redirection: replace it with its value, then "
+        "import the script",
+        one.line, text::printable(placeholder_of(script.recording, one)->name));
+  });
+}
+
+Sentences lacks_a_file(const Examined& script) {
+  Sentences texts;
+  for (const auto& one : unread_files(script, false)) {
+    const auto line = fmt::format("line {} reads {}, ", one.line, text::printable(one.name));
+    if (!one.found_in.empty())
+      texts.push_back(
+          line +
+          fmt::format(
+              "which does not exist here but does in the script's directory: call `nlaunch import` in {}",
+              text::printable(one.found_in)));
+    else
+      texts.push_back(
+          line + fmt::format("which is not on this machine. Import on a machine that has it, or {}",
+                             one.is_sourced
+                                 ? fmt::format("treat it as empty (--exists {})", text::shell_quote(one.name))
+                                 : "give the output of the command (--prints 'PART OF THE COMMAND=TEXT')"));
+  }
+  return texts;
+}
+
+struct Refusal {
+  const char* id;
+  Sentences (*found_in)(const Examined& script);
+};
+
+constexpr std::array kRefusals{
+    Refusal{"import.no-program", starts_nothing},
+    Refusal{"import.one-node", is_for_one_node},
+    Refusal{"import.tasks", has_other_tasks},
+    Refusal{"import.node-as-program", starts_a_node},
+    Refusal{"import.substitution", substitutes_a_process},
+    Refusal{"import.xargs", uses_parallel_xargs},
+    Refusal{"import.step", has_a_step_of_several},
+    Refusal{"import.empty-host", lacks_a_host},
+    Refusal{"import.detaches", ends_with_a_daemon},
+    Refusal{"import.empty-program", has_no_name},
+    Refusal{"import.unknown", has_unknown_markers},
+    Refusal{"import.unknown-output", reads_unknown_output},
+    Refusal{"import.made-up", depends_on_the_machine},
+    Refusal{"import.output-file", passes_output_on},
+    Refusal{"import.array", is_an_array},
+    Refusal{"import.srun", requests_the_job_by_srun},
+    Refusal{"import.not-said", cannot_be_expressed},
+    Refusal{"import.failed-task", has_tasks_that_fail},
+    Refusal{"import.no-folder", lacks_a_folder},
+    Refusal{"import.unknown-contents", reads_unknown_contents},
+    Refusal{"import.placeholder", has_a_placeholder},
+    Refusal{"import.unknown-file", lacks_a_file},
+};
+
+}  // namespace
+
+Diagnostics refusals_of(const Examined& script) {
+  Diagnostics problems;
+  std::set<std::string> said;
+  for (const auto& reason : kRefusals)
+    for (auto& text : reason.found_in(script))
+      if (said.insert(text).second) problems.error(reason.id, {}, std::move(text));
+  return problems;
+}
+
+}  // namespace nlaunch::import

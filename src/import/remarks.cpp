@@ -1,0 +1,251 @@
+#include "import/remarks.h"
+
+#include <fmt/format.h>
+
+#include <re2/re2.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "base/text.h"
+#include "import/texts.h"
+
+namespace nlaunch::import {
+namespace {
+
+/// Remarks on how a script handles failures, which a recording does not show.
+void remarks_of_text(const std::vector<std::string>& lines, Imported& out) {
+  static const RE2 kErrexit(R"(^\s*set\s(.*\s)?-[a-z]*e|^\s*set\s.*errexit|^#!.*\s-[a-z]*e)");
+  static const RE2 kElse(R"(\|\|\s*(\S+))");
+  static const RE2 kRandom(R"(\$\{?RANDOM\b|\bRANDOM\s*[%*+/])");
+  bool errexit = false;
+  std::uint32_t number = 0;
+  for (const auto& line : lines) {
+    ++number;
+    errexit = errexit || RE2::PartialMatch(line, kErrexit);
+    if (text::trim(line).starts_with('#')) continue;
+    constexpr std::array<std::string_view, 10> kHarmless{"true",   "true;", ":",        "echo",  "exit",
+                                                         "return", "{",     "continue", "break", "die"};
+    std::string other;
+    const bool tests = line.find("[[") != std::string::npos || line.find("[ ") != std::string::npos;
+    if (!tests && RE2::PartialMatch(line, kElse, &other) &&
+        std::ranges::find(kHarmless, other) == kHarmless.end())
+      out.remarks[Destination::roles].push_back(
+          {number, "the command after || runs after a failure, and is not imported"});
+    if (RE2::PartialMatch(line, kRandom))
+      out.remarks[Destination::roles].push_back({number,
+                                                 "$RANDOM differs in each job, but the plan has the number "
+                                                 "it was here: to give a process a free "
+                                                 "port, use `ports: [name]`"});
+  }
+  if (!errexit && out.roles.size() > 1)
+    out.remarks[Destination::roles].push_back(
+        {0, "without `set -e`, the script continues when a program fails: here the run stops"});
+}
+
+/// Remarks on builtins that change the shell and its children in other ways than by variables.
+void remarks_of_builtins(const shell::Recording& recording, Imported& out) {
+  for (const auto& command : recording.traced) {
+    if (!command.text.starts_with("ulimit ") && !command.text.starts_with("trap ")) continue;
+    const bool own = command.script.substr(command.script.rfind('/') + 1) == out.script;
+    const Remark remark{own ? command.line : 0, text::printable(command.text) + ": not imported"};
+    auto& remarks = out.remarks[Destination::roles];
+    const bool known = std::ranges::any_of(
+        remarks, [&](const Remark& one) { return one.line == remark.line && one.text == remark.text; });
+    if (!known) remarks.push_back(remark);
+  }
+}
+
+/// The output in --prints belongs to one allocation: an address, a name, a port.
+void remarks_of_printed(const shell::Recording& recording, Imported& out) {
+  for (const auto& one : recording.printed) {
+    const bool is_word = !one.name.empty() && one.name.find_first_of(" /\n{") == std::string::npos;
+    const auto has_it = [&](const std::string& word) { return word.find(one.name) != std::string::npos; };
+    const bool is_used = std::ranges::any_of(out.parts, [&](const Part& part) {
+      return std::ranges::any_of(part.argv, has_it) ||
+             std::ranges::any_of(part.changes,
+                                 [&](const auto& change) { return change.second && has_it(*change.second); });
+    });
+    if (is_word && is_used)
+      out.remarks[Destination::roles].push_back(
+          {one.line, fmt::format("the plan has {} as given with --prints: if it differs between jobs, use a "
+                                 "placeholder (${{role.NAME.0.host}}, ${{self.host}})",
+                                 text::printable(one.name))});
+  }
+}
+
+/// Remarks on what bash itself does on lines that start programs, but roles do not.
+void remarks_of_lines(const std::vector<std::string>& lines, Imported& out) {
+  static const RE2 kIgnored(R"(\|\|\s*(true|:)\s*($|[\n;#)&}]))");
+  static const RE2 kShown(R"(^\s*(echo|printf)\b.*\$\()");
+  std::set<std::pair<std::uint32_t, std::string>> said;
+  const auto remark = [&](std::uint32_t line, std::string text) {
+    if (said.insert({line, text}).second) out.remarks[Destination::roles].push_back({line, std::move(text)});
+  };
+  for (const auto& role : out.roles) {
+    if (!role.part) continue;
+    const auto& part = out.parts[*role.part];
+    if (part.script.substr(part.script.rfind('/') + 1) != out.script) continue;
+    const auto text = whole_command(lines, part.line);
+    const auto* const ignored = RE2::PartialMatch(text, kIgnored) ? "|| true"
+                                : RE2::PartialMatch(text, kShown) ? "echo $(...)"
+                                                                  : nullptr;
+    if (!part.background && ignored != nullptr)
+      remark(part.line,
+             fmt::format("{} may fail in the script ({}): here the run then stops", role.name, ignored));
+    static const RE2 kAgain(R"(&&\s*break\b|^\s*(?:until|while\s+!)\s+[^\[(])");
+    if (!part.background && RE2::PartialMatch(text, kAgain))
+      remark(part.line,
+             fmt::format("the script starts {} again if it fails: here the run then stops, unless the "
+                         "experiment has `restart`",
+                         role.name));
+  }
+  // A number of the simulated job would be the same in each run.
+  static const RE2 kReckons(
+      R"(\(\([^)]*SLURM_JOB_?ID|\$\{SLURM_JOB_?ID\s*:[^-=?+}]|\b(?:expr|let)\b.*SLURM_JOB_?ID|)"
+      R"(SLURM_JOB_?ID\b.*\|\s*(?:tail -c|head -c|cut|bc|md5sum|cksum))");
+  for (std::uint32_t line = 1; line <= lines.size(); ++line)
+    if (!text::trim(lines[line - 1]).starts_with('#') && RE2::PartialMatch(lines[line - 1], kReckons))
+      out.remarks[Destination::experiment].push_back(
+          {line,
+           "this value is computed from the job's id: here it is a fixed number, the same in each run"});
+}
+
+/// Remarks on addresses that the script queries from its node: nlaunch has its own address for each node.
+void remarks_of_addresses(const shell::Recording& recording, Imported& out) {
+  bool said = false;
+  for (const auto& command : recording.commands) {
+    const auto name = shell::program_name(command.argv[0]);
+    const auto has = [&](const char* word) { return shell::has(command.argv, word); };
+    const bool hostname =
+        name == "hostname" && (has("-I") || has("-i") || has("--ip-address") || has("--all-ip-addresses"));
+    const bool ip = name == "ip" && (has("addr") || has("address") || has("a"));
+    if (command.fate != shell::Fate::answered || !(hostname || ip)) continue;
+    const auto show = std::ranges::find(command.argv, "show");
+    auto interface = show == command.argv.end() ? show : show + 1;
+    if (interface != command.argv.end() && *interface == "dev") ++interface;
+    if (ip && interface != command.argv.end() && !interface->starts_with('-') && out.interface.empty())
+      out.interface = escaped(*interface);
+    if (!std::exchange(said, true))
+      out.remarks[Destination::roles].push_back(
+          {command.line,
+           fmt::format("the script gets an address from `{}`: the plan uses the "
+                       "address of `node.nics.interface` in the profile, else that of the hostname",
+                       text::printable(text::shell_join(command.argv)))});
+  }
+}
+
+/// A remark on tasks that the directives request but that no step of the script has.
+void remark_of_tasks(const lint::LintInput& input, const JobDirectives& directives,
+                     const shell::Recording& recording, Imported& out) {
+  const bool used = std::ranges::any_of(
+      recording.commands, [](const auto& command) { return command.task && command.task->local_rank > 0; });
+  const auto option = std::ranges::find_if(input.batch, [](const auto& one) {
+    return one.text.starts_with("--ntasks-per-node=") || one.text.starts_with("--tasks-per-node=");
+  });
+  if (used || directives.size.tasks < 2 || option == input.batch.end()) return;
+  out.remarks[Destination::slurm].push_back(
+      {option->span.line,
+       fmt::format("{}: no step of the script has that many tasks, and nlaunch's job has one per node. A "
+                   "program that calls srun itself, or reads SLURM_NTASKS, sees a different job",
+                   text::printable(option->text))});
+}
+
+/// True for `mkdir -p a b` if a role creates the directories.
+bool is_made(const Imported& out, const std::string& command) {
+  const auto words = text::split(command, ' ');
+  const auto has = [&](const std::string& folder) {
+    return std::ranges::any_of(out.parts, [&](const Part& part) {
+      return std::ranges::any_of(part.files, [&](const PartFile& file) {
+        return file.path == folder + "/" || file.path.ends_with("/" + folder + "/");
+      });
+    });
+  };
+  return words[0] == "mkdir" && std::all_of(words.begin() + 1, words.end(), [&](const auto& word) {
+           return word.starts_with('-') || has(word);
+         });
+}
+
+/// Remarks on answers that the recorder made up, and on files and variables that are missing here.
+void remarks_of_unknowns(const shell::Recording& recording, Imported& out) {
+  auto& remarks = out.remarks[Destination::experiment];
+  for (const auto& one : recording.asked_for)
+    remarks.push_back(
+        {one.line,
+         fmt::format("{} is not on this machine, and the script checks whether it exists: the answer "
+                     "was no. For yes, pass --exists {}",
+                     one.name, text::shell_quote(one.name))});
+  for (const auto& one : recording.made_up)
+    remarks.push_back(
+        {one.line,
+         fmt::format("the output that `{}` gave the script is made up, or true only of this machine now. To "
+                     "change it, use --prints 'PART OF THE COMMAND=TEXT'",
+                     one.name)});
+  for (const auto& one : recording.missing_arguments)
+    remarks.push_back(
+        {one.line, fmt::format("the script reads its argument ${}, which was not given: pass its arguments "
+                               "after --",
+                               one.name)});
+  for (const auto& one : recording.unset) {
+    const auto place = fmt::format("{}:{}: ", text::printable(shell::program_name(one.script)), one.line);
+    remarks.push_back({one.script.empty() ? one.line : 0,
+                       fmt::format("{}nothing sets ${}, so it was empty: set it with --env {}=VALUE",
+                                   one.script.empty() ? "" : place, one.name, one.name)});
+  }
+  for (const auto& one : recording.sourced)
+    remarks.push_back(
+        {one.line, fmt::format("{} is treated as empty: what it sets is not imported", one.name)});
+  for (const auto& path : recording.not_here)
+    remarks.push_back({0, fmt::format("{} is not on this machine, and was treated as empty", path)});
+}
+
+/// Remarks on commands that ran only here, or not at all.
+void remarks_of_effects(const shell::Recording& recording, Imported& out) {
+  for (const auto& path : recording.written)
+    out.remarks[Destination::experiment].push_back(
+        {0, fmt::format("the script writes {}, which no program is given: it is not written", path)});
+  for (const auto& one : recording.done_here) {
+    if (is_made(out, one.name)) continue;
+    out.remarks[Destination::roles].push_back(
+        {one.line, fmt::format("`{}` is not imported: if a program needs it, do it before the run",
+                               text::printable(one.name))});
+  }
+  for (const auto& one : recording.idle)
+    out.remarks[Destination::roles].push_back(
+        {one.line, fmt::format("xargs read nothing here, so it did not start `{}`. On the cluster it may",
+                               text::printable(one.name))});
+}
+
+void remarks_of_directives(const Remarked& script, Imported& out) {
+  if (script.directives.array_line > 0 && !script.allocation.array.empty())
+    out.remarks[Destination::experiment].push_back(
+        {script.directives.array_line,
+         fmt::format("--array={}: this is one task of the array, {}. To import "
+                     "another, use --env SLURM_ARRAY_TASK_ID=N",
+                     text::printable(script.directives.array_text),
+                     script.allocation.array_task.value_or(script.allocation.array.front()))});
+  for (const auto& one : script.recording.placeholders)
+    if (script.lines[one.line - 1].starts_with("#SBATCH"))
+      out.remarks[Destination::slurm].push_back(
+          {one.line,
+           fmt::format("{} is a placeholder: replace it with its value", text::printable(one.name))});
+}
+
+}  // namespace
+
+void add_remarks(const Remarked& script, Imported& out) {
+  remarks_of_unknowns(script.recording, out);
+  remarks_of_text(script.lines, out);
+  remarks_of_lines(script.lines, out);
+  remarks_of_builtins(script.recording, out);
+  remarks_of_printed(script.recording, out);
+  remarks_of_addresses(script.recording, out);
+  remark_of_tasks(script.input, script.directives, script.recording, out);
+  remarks_of_directives(script, out);
+  remarks_of_effects(script.recording, out);
+}
+
+}  // namespace nlaunch::import
