@@ -3,14 +3,14 @@
 
 BUILD_PACKAGES=(
   g++ cmake ninja-build python3
-  libboost1.81-dev libcli11-dev libfmt-dev nlohmann-json3-dev libhwloc-dev libyaml-cpp-dev libre2-dev zlib1g-dev libzstd-dev libssl-dev libseccomp-dev libncurses-dev
+  libboost1.81-dev libcli11-dev libfmt-dev nlohmann-json3-dev libhwloc-dev libyaml-cpp-dev libre2-dev zlib1g-dev libzstd-dev libssl-dev libseccomp-dev libncurses-dev libdw-dev libbz2-dev
   libfabric-dev libgloo-dev
 )
 # shellcheck disable=SC2034  # for those who source this file
 TEST_PACKAGES=(
   "${BUILD_PACKAGES[@]}"
   libgtest-dev lmod python3-torch python3-numpy python3-jsonschema python3-yaml python3-prometheus-client zsh shellcheck git
-  slurmctld slurmd slurm-client munge iproute2 elfutils gdb zstd bubblewrap curl tmux
+  slurmctld slurmd slurm-client munge iproute2 zstd bubblewrap curl tmux
 )
 # What a release build needs in addition to the compilers that it downloads.
 # shellcheck disable=SC2034

@@ -67,6 +67,20 @@ build_libseccomp() {
   for folder in include src; do make -C "$RELEASE_CACHE/$1/dependencies/libseccomp/$folder" install; done
 }
 
+# Only what reads the stacks of a process, without compressed files of debug information.
+build_elfutils() {
+  local tree=$RELEASE_CACHE/$1 folder made=$RELEASE_CACHE/$1/dependencies/elfutils
+  local without=(nls debuginfod libdebuginfod textrelcheck symbol-versioning)
+  CPPFLAGS="-I$tree/prefix/include" LDFLAGS="-L$tree/prefix/lib" with_configure "$1" elfutils --host="$1-linux-gnu" \
+    "${without[@]/#/--disable-}" --without-bzlib --without-lzma --without-zstd
+  for folder in lib libelf libcpu backends libebl libdwelf libdwfl; do make -C "$made/$folder" -j"$(nproc)"; done
+  make -C "$made/libdw" -j"$(nproc)" libdw.a
+  cp "$made"/libelf/libelf.a "$made"/libdw/libdw.a "$tree/prefix/lib/"
+  mkdir -p "$tree/prefix/include/elfutils"
+  cp "$made"/libelf/{libelf,gelf}.h "$made"/libdw/dwarf.h "$tree/prefix/include/"
+  cp "$made"/libdw/libdw.h "$made"/libdwfl/libdwfl.h "$tree/prefix/include/elfutils/"
+}
+
 # Uses the system's terminal descriptions; the most common ones are compiled in, for machines that have none.
 build_ncurses() {
   local terminals=xterm,xterm-256color,screen,screen-256color,tmux,tmux-256color,linux,vt100

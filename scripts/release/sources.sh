@@ -4,7 +4,7 @@
 RELEASE_SOURCES=$RELEASE_CACHE/sources
 KEYRING=/usr/share/keyrings/debian-archive-keyring.gpg
 # shellcheck disable=SC2034  # used by scripts that source this file
-SOURCE_PACKAGES=(zlib libzstd openssl libseccomp ncurses hwloc yaml-cpp re2 fmtlib cli11 nlohmann-json3 boost1.81)
+SOURCE_PACKAGES=(zlib libzstd openssl libseccomp ncurses elfutils hwloc yaml-cpp re2 fmtlib cli11 nlohmann-json3 boost1.81)
 # Mirrors no longer have Gloo's source package of Debian 12; the one of Debian 13 is from the same year.
 GLOO_SUITE=trixie
 

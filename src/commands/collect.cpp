@@ -28,9 +28,7 @@ int collect(const std::string& file, const Context& context) {
   if (!text) return context.console.error(text.error());
   const auto spec = evidence::spec_from(*text);
   if (!spec) return context.console.error(spec.error());
-  auto thaw = evidence::ResumeGuard::begin();
-  if (!thaw) return context.console.error(thaw.error());
-  const auto collected = evidence::collect(*spec, *thaw);
+  const auto collected = evidence::collect(*spec);
   if (!collected) return context.console.error(collected.error());
   context.console.result(json_text(*collected) + "\n");
   ::_exit(exit_code::ok);  // a thread may hang with the process that it inspects

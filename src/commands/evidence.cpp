@@ -79,7 +79,7 @@ evidence::Spec spec_of(const RunView& view) {
 }
 
 /// In a separate process: what hangs with the run must not hang this one.
-Result<void> collect(const evidence::Spec& spec) {
+Result<void> collect_apart(const evidence::Spec& spec) {
   const auto all = fs::path(spec.folder).parent_path();
   std::error_code error;
   if (fs::is_symlink(all, error))
@@ -186,7 +186,7 @@ int run_evidence(const EvidenceArgs& args, const Context& context) {
     context.console.say(
         "nlaunch evidence: inspecting only the processes on this host; run the command on the other hosts "
         "for theirs\n");
-  if (const auto collected = collect(spec); !collected) return context.console.error(collected.error());
+  if (const auto collected = collect_apart(spec); !collected) return context.console.error(collected.error());
   return tell(spec.folder, args, context);
 }
 

@@ -46,7 +46,6 @@ struct Board {
 struct Work {
   Spec spec;
   Masker masker;
-  ResumeGuard& thaw;
   Clock::time_point end;
   Board board;
 };
@@ -60,13 +59,8 @@ struct Job {
 Found run(const Source& source, const Work& work, const Subject* subject, const Tree& tree) {
   const auto folder =
       std::filesystem::path(work.spec.folder) / work.spec.host / (subject == nullptr ? "" : subject->name);
-  const CollectContext context{work.spec,
-                               subject,
-                               tree,
-                               folder,
-                               work.masker,
-                               work.thaw,
-                               std::min(work.end, Clock::now() + source.bound)};
+  const CollectContext context{work.spec, subject,     tree,
+                               folder,    work.masker, std::min(work.end, Clock::now() + source.bound)};
   try {
     return source.collect(context);
   } catch (const std::exception& error) {  // a thread must not terminate the program
@@ -137,10 +131,10 @@ Result<void> make_folders(const Spec& spec) {
 
 }  // namespace
 
-Result<Json> collect(const Spec& spec, ResumeGuard& thaw) {
+Result<Json> collect(const Spec& spec) {
   const auto began = Clock::now();
   if (const auto made = make_folders(spec); !made) return std::unexpected(made.error());
-  const auto work = std::make_shared<Work>(spec, masker_of(spec), thaw, began + spec.deadline);
+  const auto work = std::make_shared<Work>(spec, masker_of(spec), began + spec.deadline);
   auto& board = work->board;
   std::vector<std::vector<Job>> jobs{enlist(board, Source::Of::host, "")};
   for (const auto& subject : work->spec.processes)

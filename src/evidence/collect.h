@@ -11,6 +11,6 @@ namespace nlaunch::evidence {
 ///   {"host", "folder", "seconds", "addresses": [...],
 ///    "got": [...], "missing": [{"what", "why", "install"}],             of the host
 ///    "processes": {"learner.0": {"got": [...], "missing": [...]}}}
-Result<nlohmann::ordered_json> collect(const Spec& spec, ResumeGuard& thaw);
+Result<nlohmann::ordered_json> collect(const Spec& spec);
 
 }  // namespace nlaunch::evidence

@@ -9,7 +9,6 @@
 #include "base/registry.h"
 #include "base/secrets.h"
 #include "base/units.h"
-#include "evidence/sources/resume_guard.h"
 #include "evidence/sources/tree.h"
 #include "evidence/spec.h"
 
@@ -26,7 +25,6 @@ struct CollectContext {
   Tree tree;                     ///< the processes of the subject, examined before anything was attached
   std::filesystem::path folder;  ///< an existing one, for the files of this subject or host
   const Masker& masker;          ///< over everything that is written
-  ResumeGuard& thaw;             ///< must be told which process a debugger stops
   Clock::time_point deadline{};  ///< of this source: it does not run past it
 
   [[nodiscard]] Duration left() const;

@@ -33,6 +33,7 @@ class Nlaunch(CMakePackage):
     depends_on("zstd libs=static")
     depends_on("openssl")
     depends_on("libseccomp")
+    depends_on("elfutils")
     depends_on("ncurses +termlib")
     depends_on("libfabric")
     depends_on("gloo")

@@ -37,44 +37,28 @@ Frame python_frame(std::string_view line) {
           number(line.substr(colon + 1))};
 }
 
-/// eu-stack's " - /lib/x.so" and gdb's " from /lib/x.so" after a function.
-Frame without_module(std::string_view line) {
-  for (const std::string_view mark : {" - /", " from /"}) {
-    const auto at = line.rfind(mark);
-    if (at == std::string_view::npos) continue;
-    return {std::string(text::trim(line.substr(0, at))), std::string(line.substr(at + mark.size() - 1)), 0};
-  }
-  if (line.starts_with("- /")) return {"", std::string(line.substr(2)), 0};
-  return {std::string(line), "", 0};
-}
-
-/// "#2  0x00007fb4 in c10d::Work::wait(...) () from /lib/x.so", "#0  pthread_cond_wait (cond=0x1) at x.c:3",
-/// "#1  0x00007fb42df4e5d8 pthread_cond_wait@@GLIBC_2.3.2"
+/// "#1  0x00007fb42df4e5d8 c10d::Work::wait(...) - /lib/x.so", "#2  0x00007fb42df4e5d8 - /lib/x.so"
 Frame native_frame(std::string_view line) {
   line = text::trim(line.substr(std::min(line.find(' '), line.size())));
-  if (line.starts_with("0x")) {
-    const auto blank = line.find(' ');
-    line = blank == std::string_view::npos ? std::string_view() : text::trim(line.substr(blank));
-    if (line.starts_with("in ")) line = text::trim(line.substr(3));
-  }
-  return without_module(line);
+  if (line.starts_with("0x")) line = line.substr(std::min(line.find(' '), line.size()));
+  constexpr std::string_view kFile = " - /";
+  const auto file = line.rfind(kFile);
+  if (file == std::string_view::npos) return {std::string(text::trim(line)), "", 0};
+  return {std::string(text::trim(line.substr(0, file))), std::string(line.substr(file + kFile.size() - 1)),
+          0};
 }
 
 /// Threads of the process that is being read; the one that counts goes to `stacks` at its end.
 struct Reader {
-  enum class Of { python, eu_stack, gdb };
-
   std::map<pid_t, Stack> stacks;
   pid_t pid = 0;
   Stack current;
   bool current_is_main = false;
   bool have_main = false;
-  Of of = Of::python;
 
   void end_thread() {
     if (pid != 0 && !current.empty() && (current_is_main || !have_main)) {
-      // gdb prints the main thread last.
-      if (current_is_main || of == Of::gdb || !stacks.contains(pid)) stacks[pid] = current;
+      if (current_is_main || !stacks.contains(pid)) stacks[pid] = current;
       have_main = have_main || current_is_main;
     }
     current.clear();
@@ -117,13 +101,7 @@ std::map<pid_t, Stack> native_stacks(std::string_view text) {
       reader.begin_process(*pid);
     } else if (line.starts_with("TID ")) {
       reader.end_thread();
-      reader.of = Reader::Of::eu_stack;
       reader.current_is_main = number<pid_t>(std::string_view(line).substr(4)) == reader.pid;
-    } else if (line.starts_with("Thread ") && line.find("LWP ") != std::string::npos) {
-      reader.end_thread();
-      reader.of = Reader::Of::gdb;
-      reader.current_is_main =
-          number<pid_t>(std::string_view(line).substr(line.find("LWP ") + 4)) == reader.pid;
     } else if (line.starts_with("#") && reader.pid != 0) {
       reader.current.push_back(native_frame(line));
     }

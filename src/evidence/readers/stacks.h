@@ -25,9 +25,8 @@ using Stack = std::vector<Frame>;
 /// first.
 std::map<pid_t, Stack> python_stacks(std::string_view text);
 
-/// The main threads in the text of `eu-stack -p` or gdb's `thread apply all bt`, each after a line "Process
-/// PID: COMMAND", by pid: the thread whose number is the pid, else the first for eu-stack and the last for
-/// gdb.
+/// The main threads in native-stacks.txt, by pid: after each line "Process PID: COMMAND", the thread whose
+/// number is the pid, else the first.
 std::map<pid_t, Stack> native_stacks(std::string_view text);
 
 }  // namespace nlaunch::evidence

@@ -8,6 +8,7 @@
 #include "evidence/source.h"
 #include "sys/command.h"
 #include "sys/files.h"
+#include "sys/native_stacks.h"
 #include "sys/proc.h"
 #include "sys/spawn.h"
 
@@ -108,98 +109,35 @@ const Registered<Source> python_stacks_source{{
     .collect = collect_python_stacks,
 }};
 
-// The stacks of all threads of every program in the tree, by a debugger. It stops the process meanwhile:
-// eu-stack for some 30 ms, gdb for more than a second.
-
-using namespace std::chrono_literals;
+// The stacks of all threads of every program in the tree.
 
 constexpr auto kNativeStacks = "native stacks";
-/// A process is not stopped for longer, whatever its debugger does. Several instances of gdb at the same time
-/// on a busy machine need seconds each.
-constexpr Duration kLongestStop = 15s;
 
-struct DebuggerTool {
-  std::string program;
-  std::vector<std::string> arguments;
-};
-
-DebuggerTool find_debugger(pid_t pid) {
-  if (auto program = find_tool("eu-stack", pid); !program.empty()) return {program, {"-m", "-p"}};
-  if (auto program = find_tool("gdb", pid); !program.empty()) {
-    return {program,
-            {"-nx", "-batch", "-iex", "set debuginfod enabled off", "-ex", "thread apply all bt", "-p"}};
+std::string text_of(const ProcessState& process, const std::vector<sys::ThreadStack>& stacks) {
+  auto text = fmt::format("Process {}: {}\n", process.pid, process.command);
+  for (const auto& stack : stacks) {
+    text += fmt::format("TID {} ({}):\n", stack.thread, text::printable(stack.name));
+    std::size_t number = 0;
+    for (const auto& call : stack.calls)
+      text +=
+          fmt::format("#{:<3}{:#018x}{}{}{}{}\n", number++, call.address, call.function.empty() ? "" : " ",
+                      call.function, call.file.empty() ? "" : " - ", call.file);
+    if (!stack.why_not.empty()) text += fmt::format("({})\n", stack.why_not);
   }
-  return {};
-}
-
-/// Why no debugger should attach to it now; empty if one can. A SIGSTOP to a process in uninterruptible sleep
-/// would stop it when it wakes, and one that is stopped must stay so.
-std::string why_not_attach(pid_t pid) {
-  const auto info = sys::process_info(pid);
-  if (!info) return "it has exited";
-  switch (info->state) {
-    case 'T':
-      return "it is stopped (state T), and was left stopped";
-    case 't':
-      return "another debugger holds it (state t)";
-    case 'D':
-      return "it is in uninterruptible sleep (state D), where no debugger can attach";
-    case 'Z':
-      return "it has exited (state Z)";
-    default:
-      return {};
-  }
-}
-
-Result<std::string> native_stacks_of(const DebuggerTool& tool, pid_t pid, const CollectContext& context) {
-  sys::SpawnRequest request;
-  request.argv = {tool.program};
-  request.argv.insert(request.argv.end(), tool.arguments.begin(), tool.arguments.end());
-  request.argv.push_back(std::to_string(pid));
-  request.env = sys::own_environment();
-  context.thaw.freezes(pid);
-  auto said = sys::run_command(std::move(request), std::min(context.left(), kLongestStop));
-  if (said && !said->timed_out && said->status.ok()) {
-    context.thaw.let_go(pid);
-  } else {
-    context.thaw.thaw(pid);
-  }
-  if (!said) return std::unexpected(said.error());
-  if (said->timed_out) return failure("evidence.debugger", "{} did not finish in time", tool.program);
-  // eu-stack exits with 1 if one frame of one thread could not be read.
-  if (said->out.find("#0") == std::string::npos) {
-    return failure("evidence.debugger", "{}: {}", tool.program, text::printable(text::trim(said->err)));
-  }
-  return std::move(said->out);
+  return text + "\n";
 }
 
 Found collect_native_stacks(const CollectContext& context) {
   Found found;
   std::string all;
-  DebuggerTool tool;
   for (const auto& process : context.tree) {
     if (!process.program) continue;
     const auto what = fmt::format("{} of pid {}", kNativeStacks, process.pid);
-    if (tool.program.empty()) tool = find_debugger(process.pid);
-    if (tool.program.empty()) {
-      found.missing.push_back(
-          {kNativeStacks, "neither eu-stack nor gdb is on PATH", "apt install elfutils (or gdb)"});
-      return found;
-    }
-    if (const auto why = why_not_attach(process.pid); !why.empty()) {
-      found.missing.push_back({what, why, ""});
-      continue;
-    }
-    if (context.left().count() == 0) {
-      found.missing.push_back({what, "no time left", ""});
-      continue;
-    }
-    const auto text = native_stacks_of(tool, process.pid, context);
-    if (text) {
-      all += fmt::format("Process {}: {}\n{}\n", process.pid, process.command, *text);
-    } else {
-      found.missing.push_back(refused(what, text.error().first_message()));
-    }
+    const auto stacks = sys::native_stacks(process.pid, context.deadline);
+    if (stacks)
+      all += text_of(process, *stacks);
+    else
+      found.missing.push_back(refused(what, stacks.error().first_message()));
   }
   constexpr auto kFile = "native-stacks.txt";
   if (!all.empty() && context.write(kFile, all)) found.got.emplace_back(kFile);

@@ -66,8 +66,7 @@ class Collect : public testing::Test {
   ~Collect() override { fs::remove_all(folder_); }
 
   json collected() {
-    auto thaw = ResumeGuard::begin();
-    const auto result = collect(spec_, *thaw);
+    const auto result = collect(spec_);
     EXPECT_TRUE(result) << result.error().first_message();
     const auto written = sys::read_regular_file(folder_ / "node1/collected.json", 1U << 20U);
     EXPECT_TRUE(written);
@@ -141,8 +140,7 @@ TEST_F(Collect, MasksTheSecretsOfItsProcesses) {
 TEST_F(Collect, NeedsItsFolder) {
   fs::create_directories(folder_);
   ASSERT_TRUE(sys::write_file_atomically(folder_ / "node1", "a file"));
-  auto thaw = ResumeGuard::begin();
-  EXPECT_FALSE(collect(spec_, *thaw));
+  EXPECT_FALSE(collect(spec_));
 }
 
 }  // namespace

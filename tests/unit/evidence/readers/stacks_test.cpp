@@ -38,30 +38,28 @@ TEST(Stacks, OfPythonAreThoseOfTheMainThread) {
   EXPECT_EQ(texts(stacks.at(7)), Lines{"alone (y.py:2)"});
 }
 
-TEST(Stacks, OfEuStackAndGdb) {
+TEST(Stacks, TheMainThreadOfEachProgramCounts) {
   const auto stacks = native_stacks(
       "Process 25745: python t.py\n"
-      "PID 25745 - process\n"
-      "TID 25745:\n"
+      "TID 25750 (NCCL watchdog):\n"
+      "#0  0x00007fb42dfc226f __poll - /usr/lib/libc.so.6\n"
+      "TID 25745 (python):\n"
       "#0  0x00007fb42df4bf16 __futex_abstimed_wait_common\n"
       "#1  0x00007fb429ac2843 c10d::Work::wait(std::chrono::duration<long>) - /usr/lib/libtorch_cpu.so.1.13\n"
       "#2  0x00007fb42d3a9b4e - /usr/lib/libcuda.so.1\n"
-      "TID 25750:\n"
-      "#0  0x00007fb42dfc226f __poll\n"
-      "Process 30: python t.py\n"
-      "[New LWP 31]\n"
-      "Thread 2 (Thread 0x7f (LWP 31) \"python3\"):\n"
-      "#0  0x00007fb42dfcef36 in epoll_wait (epfd=19) at epoll_wait.c:30\n"
+      "#3  0x00007fb42d3a9b4f\n"
+      "(the rest cannot be read: no matching address range)\n"
       "\n"
-      "Thread 1 (Thread 0x7e (LWP 30) \"python3\"):\n"
-      "#0  clock_nanosleep (clock_id=1) at nanosleep.c:48\n"
-      "#1  0x00007fb42dfcef36 in ?? () from /lib/libgloo.so.0\n");
+      "Process 30: sleep 5\n"
+      "TID 30 (sleep):\n"
+      "(it does not stop)\n"
+      "TID 31 (sleep):\n"
+      "#0  0x00007fb42dfcef36 clock_nanosleep - /a - folder/libc.so.6\n");
   EXPECT_EQ(texts(stacks.at(25745)),
             (Lines{"__futex_abstimed_wait_common",
                    "c10d::Work::wait(std::chrono::duration<long>) (/usr/lib/libtorch_cpu.so.1.13)",
-                   " (/usr/lib/libcuda.so.1)"}));
-  EXPECT_EQ(texts(stacks.at(30)),
-            (Lines{"clock_nanosleep (clock_id=1) at nanosleep.c:48", "?? () (/lib/libgloo.so.0)"}));
+                   " (/usr/lib/libcuda.so.1)", ""}));
+  EXPECT_EQ(texts(stacks.at(30)), Lines{"clock_nanosleep (/a - folder/libc.so.6)"});
 }
 
 TEST(Stacks, OfNonsenseAreNone) {
