@@ -46,8 +46,7 @@ class Check {
       : imported_(imported), recording_(recording), plan_(plan) {
     node_.scratch = "/rec/scratch";
     node_.cache = "/rec/cache";
-    for (auto& process : plan_.processes)
-      for (auto& port : process.ports) port = shell::Allocation::kPort;
+    for (auto& process : plan_.processes) give_ports(process);
   }
 
   std::vector<Difference> run() {
@@ -69,6 +68,17 @@ class Check {
   }
 
  private:
+  /// Of a port that the batch script has chosen, only the first process of a role has that very port.
+  void give_ports(plan::Process& process) const {
+    const auto role = std::ranges::find(imported_.roles, plan_.role_of(process).name, &ImportedRole::name);
+    for (std::size_t i = 0; i < process.ports.size(); ++i) {
+      const bool is_known = role != imported_.roles.end() && i < role->port_markers.size();
+      const auto marker = is_known ? text::whole_number<std::uint16_t>(role->port_markers[i]) : std::nullopt;
+      const bool is_its_own = process.index == 0 || marker == shell::Allocation::kPortOfTask;
+      process.ports[i] = marker && is_its_own ? *marker : std::uint16_t{1};
+    }
+  }
+
   void tell(std::uint32_t line, std::string what) {
     constexpr std::size_t kMost = 200;
     if (found_.size() < kMost) found_.push_back({line, std::move(what)});

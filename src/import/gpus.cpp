@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "import/job.h"
+#include "shell/launchers.h"
 #include "shell/srun.h"
 
 namespace nlaunch::import {
@@ -104,10 +105,15 @@ class Gpus {
       if (const auto found = step("", "--gpus-per-task")) return found;
       for (const auto* name : {"--gpus-per-node", "--gres"})
         if (const auto found = step("", name)) return *found / std::max(1U, each);
-      if (const auto found = step("-G", "--gpus"))
-        return *found / std::max<std::uint32_t>(1, static_cast<std::uint32_t>(part.tasks.size()));
+      if (const auto found = step("-G", "--gpus")) return *found / tasks_of_step(part);
     }
     return gpus_said_by(part.program, static_cast<std::uint32_t>(nodes_of(part).size()));
+  }
+
+  /// Of one step: several steps, one on each node, may be one part.
+  [[nodiscard]] std::uint32_t tasks_of_step(const Part& part) const {
+    const auto started = shell::started_by(part.step, job_.allocation);
+    return std::max(1U, static_cast<std::uint32_t>(started ? started->tasks.size() : part.tasks.size()));
   }
 
   /// Tasks that all see the same GPUs pick one each by their rank.

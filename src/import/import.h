@@ -98,6 +98,7 @@ struct ImportedRole {
   std::vector<std::string> share_gpus_with;
   bool rendezvous = false;
   std::vector<std::string> ports;
+  std::vector<std::string> port_markers{};  ///< the port of the simulated job that each of them stands for
   std::vector<std::string> preload;
   std::string workdir;  ///< empty: the experiment's
   std::string venv;     ///< likewise

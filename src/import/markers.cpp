@@ -4,6 +4,7 @@
 #include <re2/re2.h>
 
 #include <algorithm>
+#include <map>
 
 #include "base/text.h"
 #include "import/texts.h"
@@ -28,23 +29,28 @@ class References {
   }
 
  private:
-  /// The first role that has the free port in its command owns it.
+  /// The first role that has a free port in its command owns it.
   void own_ports() {
-    const auto port = std::to_string(shell::Allocation::kPort);
-    for (auto& role : out_.roles) {
-      const bool names = std::ranges::any_of(
-          role.command, [&](const auto& word) { return word.find(port) != std::string::npos; });
-      if (!names) continue;
-      role.ports.emplace_back(role.kind == RoleKind::engine ? "http" : "port");
-      owner_ = &role;
-      return;
+    for (auto number = shell::Allocation::kFirstPort; number <= shell::Allocation::kPortOfTask; ++number) {
+      const auto port = std::to_string(number);
+      const auto owner = std::ranges::find_if(out_.roles, [&](const ImportedRole& role) {
+        return std::ranges::any_of(role.command,
+                                   [&](const auto& word) { return word.find(port) != std::string::npos; });
+      });
+      if (owner == out_.roles.end()) continue;
+      const auto count = owner->ports.size();
+      owner->ports.push_back(count > 0                         ? fmt::format("port{}", count + 1)
+                             : owner->kind == RoleKind::engine ? "http"
+                                                               : "port");
+      owner->port_markers.push_back(port);
+      owners_[port] = &*owner;
     }
   }
 
   void change(std::string& text, ImportedRole* role) {
     lists(text);
     static const RE2 kMarker(fmt::format(
-        R"((rec-node-\[[-\d,]+\]|rec-node-\d+|10\.77\.\d+\.\d+|42424[23]|42777|{}|{}|/rec/[\w./-]*|)"
+        R"((rec-node-\[[-\d,]+\]|rec-node-\d+|10\.77\.\d+\.\d+|42424[23]|427(?:7[7-9]|8\d|9[0-6])|{}|{}|/rec/[\w./-]*|)"
         R"({}|rec-partition|rec-account|{}))",
         shell::Allocation::kHome, shell::Allocation::kUser, shell::Allocation::kLoginHost,
         shell::Allocation::kCluster));
@@ -120,7 +126,7 @@ class References {
     if (marker == allocation_.job_id) return "${run.id}";
     if (marker == shell::Allocation::kHome) return "${env.HOME}";
     if (marker == shell::Allocation::kUser) return "${env.USER}";
-    if (marker == std::to_string(shell::Allocation::kPort)) return port(role);
+    if (shell::Allocation::is_port(marker)) return port(marker, role);
     if (const auto node = shell::node_of(marker)) return host(*node, role, marker);
     if (marker == std::to_string(shell::Allocation::kSubmitted))
       miss(fmt::format(
@@ -132,10 +138,18 @@ class References {
     return marker;
   }
 
-  std::string port(const ImportedRole* role) {
-    if (owner_ == nullptr) return std::to_string(shell::Allocation::kPort);
-    if (owner_ == role) return fmt::format("${{self.ports.{}}}", owner_->ports.back());
-    return fmt::format("${{role.{}.0.ports.{}}}", owner_->name, owner_->ports.back());
+  /// A port that the batch script has chosen is one for all processes; a task chooses its own.
+  std::string port(const std::string& marker, const ImportedRole* role) {
+    const auto owner = owners_.find(marker);
+    if (owner == owners_.end()) return marker;
+    const auto& of = *owner->second;
+    const auto place = std::ranges::find(of.port_markers, marker) - of.port_markers.begin();
+    const auto& name = of.ports[static_cast<std::size_t>(place)];
+    const bool is_one = role != nullptr && role->part && out_.parts[*role->part].tasks.size() == 1;
+    const bool is_of_task = marker == std::to_string(shell::Allocation::kPortOfTask);
+    return owner->second == role && (is_one || is_of_task)
+               ? fmt::format("${{self.ports.{}}}", name)
+               : fmt::format("${{role.{}.0.ports.{}}}", of.name, name);
   }
 
   std::string host(std::uint32_t node, const ImportedRole* role, const std::string& marker) {
@@ -164,7 +178,7 @@ class References {
   Imported& out_;
   std::vector<std::string>& unknown_;
   std::vector<std::string> names_, addresses_;
-  ImportedRole* owner_ = nullptr;
+  std::map<std::string, const ImportedRole*> owners_;  ///< of free ports
 };
 
 }  // namespace

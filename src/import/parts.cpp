@@ -564,14 +564,23 @@ bool ended_by_name(const shell::Recording& recording, std::size_t first, std::si
 
 }  // namespace
 
-bool had_ended(const shell::Recording& recording, const Part& a, const Part& b) {
+bool had_exited(const shell::Recording& recording, const Part& a, const Part& b) {
   // Each task has its own shell.
-  return a.background && std::ranges::all_of(a.commands, [&](auto first) {
-           return std::ranges::any_of(b.commands, [&](auto next) {
-             return shell::had_ended(recording.commands[first].waited, recording.commands[next].waited) ||
-                    ended_by_name(recording, first, next);
-           });
-         });
+  return std::ranges::all_of(a.commands, [&](auto first) {
+    return std::ranges::any_of(b.commands, [&](auto next) {
+      return shell::had_ended(recording.commands[first].waited, recording.commands[next].waited) ||
+             ended_by_name(recording, first, next);
+    });
+  });
+}
+
+bool had_ended(const shell::Recording& recording, const Part& a, const Part& b) {
+  return a.background && had_exited(recording, a, b);
+}
+
+bool is_awaited(const shell::Recording& recording, const Part& part) {
+  return std::ranges::all_of(part.commands,
+                             [&](auto index) { return recording.commands[index].waited.is_awaited; });
 }
 
 bool was_ended(const shell::Recording& recording, const Part& a, const Part& b) {

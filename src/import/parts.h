@@ -50,8 +50,12 @@ struct Part {
 /// In start order. Does not include programs that are only answered.
 std::vector<Part> parts_of(const shell::Recording& recording, const shell::Allocation& allocation);
 
-/// True if `a` is in the background, and the script waited for it to exit before `b` starts.
+/// The script waited for `a` to exit, or ran it in the foreground, before `b` starts.
+bool had_exited(const shell::Recording& recording, const Part& a, const Part& b);
+/// The same, if `a` is in the background.
 bool had_ended(const shell::Recording& recording, const Part& a, const Part& b);
+/// The script does not end before all of its processes have exited.
+bool is_awaited(const shell::Recording& recording, const Part& part);
 /// True if the script killed some of `a` before `b` starts.
 bool was_ended(const shell::Recording& recording, const Part& a, const Part& b);
 

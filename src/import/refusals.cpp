@@ -390,6 +390,22 @@ Sentences lacks_a_file(const Examined& script) {
   return texts;
 }
 
+/// `wait -n` waits for any program, and `wait %2` for one by a number that bash gives.
+Sentences waits_for_an_unknown_one(const Examined& script) {
+  const auto programs = std::ranges::count_if(script.out.roles, [&](const ImportedRole& role) {
+    return role.part && role.ends_run.value_or(role.kind == RoleKind::learner) &&
+           script.out.parts[*role.part].background;
+  });
+  if (programs < 2) return {};
+  return of_each(script.recording.traced, [](const auto& one) -> std::string {
+    if (!one.text.starts_with("wait -n") && !one.text.starts_with("wait %")) return {};
+    return fmt::format(
+        "line {}: `{}` does not say for which program it waits: wait for its process id (PID=$!, then wait "
+        "\"$PID\")",
+        one.line, text::printable(one.text));
+  });
+}
+
 struct Refusal {
   const char* id;
   Sentences (*found_in)(const Examined& script);
@@ -405,6 +421,7 @@ constexpr std::array kRefusals{
     Refusal{"import.step", has_a_step_of_several},
     Refusal{"import.empty-host", lacks_a_host},
     Refusal{"import.detaches", ends_with_a_daemon},
+    Refusal{"import.wait", waits_for_an_unknown_one},
     Refusal{"import.empty-program", has_no_name},
     Refusal{"import.unknown", has_unknown_markers},
     Refusal{"import.unknown-output", reads_unknown_output},

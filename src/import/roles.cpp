@@ -117,35 +117,43 @@ class Roles {
     std::optional<std::size_t> last;
     for (std::size_t i = 0; i < job_.kept.size(); ++i)
       if (!job_.part_of(job_.kept[i]).background && !is_ray(job_.kept[i])) last = i;
-    std::vector<std::size_t> behind;
-    for (auto i = last ? *last + 1 : 0; i < job_.kept.size(); ++i) {
+    std::vector<std::size_t> candidates;
+    for (std::size_t i = 0; i < job_.kept.size(); ++i) {
       if (job_.part_of(job_.kept[i]).background && !is_ray(job_.kept[i]) &&
           job_.kept[i].work.work != Work::engine && !ends_before_others(i))
-        behind.push_back(i);
+        candidates.push_back(i);
     }
-    const bool any_trains =
-        std::ranges::any_of(behind, [&](auto i) { return job_.kept[i].work.work == Work::training; });
-    if (behind.empty()) {
-      if (last) ends_with(*last);
-    } else {
-      // If none trains by its name, the script waits for all of them. The first one with GPUs, or the last
-      // one, counts as the training.
-      const auto first = std::ranges::find_if(
-          behind, [&](auto i) { return visible_of(job_.part_of(job_.kept[i])).has_value(); });
-      const auto stands = first == behind.end() ? behind.back() : *first;
-      for (const auto i : behind) {
-        auto& kept = job_.kept[i];
-        kept.main = !any_trains || kept.work.work == Work::training;
-        kept.beside = !any_trains && job_.part_of(kept).line != job_.part_of(job_.kept[stands]).line;
-      }
-      for (const auto i : behind)
-        if (!job_.kept[i].main)
-          job_.remark(job_.part_of(job_.kept[i]).line,
-                      fmt::format("{} stops when the run ends, and the run ends with {}: the script may wait "
-                                  "for both. `ends_run` sets which role ends the run",
-                                  role_name_of(job_.part_of(job_.kept[i]).program),
-                                  role_name_of(job_.part_of(job_.kept[behind.back()]).program)));
+    std::vector<std::size_t>
+        behind;  // those that it waits for or, if it is not known for which, all after `last`
+    const auto is_waited_for = [&](auto i) { return is_awaited(job_.recording, job_.part_of(job_.kept[i])); };
+    const bool is_known = std::ranges::any_of(candidates, is_waited_for);
+    std::ranges::copy_if(candidates, std::back_inserter(behind),
+                         [&](auto i) { return is_known ? is_waited_for(i) : !last || i > *last; });
+    const bool any_trains = !is_known && std::ranges::any_of(behind, [&](auto i) {
+      return job_.kept[i].work.work == Work::training;
+    });
+    const bool ends_in_front = last && (behind.empty() || behind.back() < *last);
+    if (ends_in_front) ends_with(*last);
+    if (behind.empty()) return;
+    // If none trains by its name, the one in front, the first one with GPUs, or the last one counts as the
+    // training.
+    const auto first = std::ranges::find_if(
+        behind, [&](auto i) { return visible_of(job_.part_of(job_.kept[i])).has_value(); });
+    const auto stands = ends_in_front ? *last : first == behind.end() ? behind.back() : *first;
+    const auto& standing = job_.part_of(job_.kept[stands]);
+    for (const auto i : behind) {
+      auto& kept = job_.kept[i];
+      const auto& part = job_.part_of(kept);
+      kept.main = !any_trains || kept.work.work == Work::training;
+      kept.beside = !any_trains && part.line != standing.line && !are_ranks_of_one(part, standing);
     }
+    for (const auto i : behind)
+      if (!job_.kept[i].main)
+        job_.remark(job_.part_of(job_.kept[i]).line,
+                    fmt::format("{} stops when the run ends, and the run ends with {}: the script may wait "
+                                "for both. `ends_run` sets which role ends the run",
+                                role_name_of(job_.part_of(job_.kept[i]).program),
+                                role_name_of(job_.part_of(job_.kept[behind.back()]).program)));
   }
 
   /// True if something in the script starts after waiting for this one to exit.
@@ -162,6 +170,9 @@ class Roles {
   /// servers that run next to others.
   void ends_with(std::size_t last) {
     job_.kept[last].main = true;
+    for (std::size_t i = 0; i < last; ++i)
+      if (are_ranks_of_one(job_.part_of(job_.kept[i]), job_.part_of(job_.kept[last])))
+        job_.kept[i].main = true;
     for (std::size_t i = 0; i < job_.kept.size(); ++i) {
       const auto& part = job_.part_of(job_.kept[i]);
       const bool serves = is_ray(job_.kept[i]) || job_.kept[i].work.work == Work::engine;
@@ -175,9 +186,25 @@ class Roles {
       job_.kept[i].main = true;
       if (job_.kept[last].work.work == Work::engine) job_.kept[last].main = false;
     }
-    bool is_first = true;
     for (auto& kept : job_.kept)
-      if (kept.main) kept.beside = !std::exchange(is_first, false);
+      kept.beside = kept.main && !are_ranks_of_one(job_.part_of(kept), job_.part_of(first_main()));
+  }
+
+  [[nodiscard]] const Kept& first_main() const {
+    return *std::ranges::find_if(job_.kept, [](const Kept& kept) { return kept.main; });
+  }
+
+  /// Programs that run at once and differ in numbers and hosts alone: `train.py --rank 1 &`, `train.py --rank
+  /// 0`.
+  static bool are_ranks_of_one(const Part& a, const Part& b) {
+    if (&a == &b) return true;
+    static const RE2 kOfRank(R"(rec-node-\d+|10\.77\.\d+\.\d+|\d+)");
+    const auto without_ranks = [](std::string word) {
+      RE2::GlobalReplace(&word, kOfRank, "#");
+      return word;
+    };
+    return (a.background || b.background) && role_name_of(a.program) == role_name_of(b.program) &&
+           std::ranges::equal(a.program, b.program, {}, without_ranks, without_ranks);
   }
 
   /// True if a task of a step waited for something between two of its commands.
@@ -432,7 +459,7 @@ class Roles {
                               "empty CUDA_VISIBLE_DEVICES"});
     }
     place(kept, part, role);
-    rendezvous(part, role);
+    rendezvous(part, kept.exits, role);
     if (kept.exits) role.ready = ImportedReady{.exited = true, .line = 0};
     const bool on_socket =
         std::ranges::any_of(part.program, [](const auto& word) { return word.starts_with("--uds"); });
@@ -521,18 +548,23 @@ class Roles {
     return found;
   }
 
-  static void rendezvous(const Part& part, ImportedRole& role) {
+  static void rendezvous(const Part& part, bool exits, ImportedRole& role) {
     const bool sets =
         std::ranges::any_of(std::array{"MASTER_ADDR", "RANK", "WORLD_SIZE"}, [&](const char* name) {
           const auto found = part.changes.find(name);
           return found != part.changes.end() && found->second;
         });
     // Tasks that see all GPUs of their node pick one by their local rank.
+    const auto binding = shell::option(part.step, words_of_step(part), "", "--gpu-bind");
     const bool bound = shell::option(part.step, words_of_step(part), "", "--gpus-per-task") ||
-                       shell::option(part.step, words_of_step(part), "", "--gpu-bind");
-    const bool picks = role.gpus == 1 && most_on_a_node(part) > 1 && !bound;
+                       (binding && *binding != "none");
+    const auto visible = visible_of(part);
+    const bool has_its_own =
+        role.gpus == 1 && most_on_a_node(part) > 1 && (bound || (visible && visible->size() == 1));
+    const bool picks = role.gpus == 1 && most_on_a_node(part) > 1 && !has_its_own;
     const bool makes = makes_ranks(part.program);
-    role.rendezvous = role.kind == RoleKind::learner && role.gpus > 0 && (makes || sets || picks) &&
+    const bool trains = role.kind == RoleKind::learner || (exits && picks);
+    role.rendezvous = trains && role.gpus > 0 && (makes || (sets && !has_its_own) || picks) &&
                       !(makes && counts_nodes_itself(part));
   }
 

@@ -175,6 +175,9 @@ class DirectivesReader {
     if (is_one_of(name, kCounts) && value.find_first_of("0123456789") == std::string::npos) {
       out_.not_said.push_back(
           {line, fmt::format("{} has no number: write the number", text::printable(text))});
+    } else if (name == "distribution" && !value.starts_with("block") && !value.starts_with("*")) {
+      out_.not_said.push_back({line, fmt::format("{}: a plan numbers its processes node by node (block)",
+                                                 text::printable(text))});
     } else if (name == "job-name") {
       result_.job_name = value;
     } else if (name == "signal") {

@@ -141,12 +141,21 @@ class Steps {
       const auto index = step_of(part.commands[0]);
       Step step{role.name, role.line, {}, true};
       if (index) step.options = shell::options_of_srun(recording_.commands[*index].argv);
+      if (index) add_variables(recording_.commands[*index].environment, step.options);
       if (index) step.line = recording_.commands[*index].line;
       go_on_in_named(step.options);
       step.one_on_each_node =
           std::ranges::all_of(part.tasks, [](const auto& task) { return task.local_rank == 0; });
       steps_.push_back(std::move(step));
     }
+  }
+
+  /// A variable stands for an option that srun was not given (srun(1), input environment variables).
+  static void add_variables(const std::vector<std::string>& environment, std::vector<SrunOption>& options) {
+    constexpr std::string_view kDistribution = "SLURM_DISTRIBUTION=";
+    for (const auto& entry : environment)
+      if (entry.starts_with(kDistribution) && !shell::value_of(options, "distribution"))
+        options.push_back({"distribution", entry.substr(kDistribution.size())});
   }
 
   /// A container that an earlier step created and named.

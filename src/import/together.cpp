@@ -48,8 +48,8 @@ class Together {
   std::vector<Difference> find() {
     for (const auto& a : pairs_) {
       for (const auto& b : pairs_)
-        if (&a != &b && a.part->commands[0] < b.part->commands[0]) order(a, b);
-      ends(a);
+        if (&a != &b) order(a, b);
+      end(a);
       gpus(a);
       for (const auto& b : pairs_)
         if (&a < &b) gpus_of_both(a, b);
@@ -75,25 +75,41 @@ class Together {
     return had_ended(recording_, part, next) && !was_ended(recording_, part, next);
   }
 
-  /// If a program has exited in the script when another one starts, the same must be true in the plan.
+  /// Whether a program has exited when another one starts is the same in the script and in the plan.
   void order(const Pair& a, const Pair& b) {
     const bool in_one_step = started_by_script(a.part->commands[0]) == started_by_script(b.part->commands[0]);
-    const bool on_files = shell::changes_files(shell::program_name(b.part->program[0]));
-    const bool had_ended =
-        a.part->background ? is_waited_for(*a.part, *b.part) && !on_files : !in_one_step && !a.role->ray;
-    if (had_ended && !(a.planned->ready.exited && a.stage < b.stage))
+    const bool on_files = shell::changes_files(shell::program_name(a.part->program[0]));
+    const bool is_before = a.part->commands[0] < b.part->commands[0];
+    const bool in_script =
+        is_before && (a.part->background ? is_waited_for(*a.part, *b.part) : !in_one_step && !a.role->ray);
+    const bool in_plan = a.planned->ready.exited && a.stage < b.stage;
+    if (in_script && !in_plan && !(on_files && a.part->background))
       tell(*b.part, fmt::format("in the script {} starts after {} has exited; in the plan it does not wait "
                                 "for that",
                                 b.role->name, a.role->name));
+    if (in_plan && !in_script && !in_one_step && !on_files)
+      tell(*b.part,
+           fmt::format("in the plan {} starts after {} has exited; the script does not wait for that",
+                       b.role->name, a.role->name));
   }
 
-  /// A program that keeps running in the script must not block anything in the plan.
-  void ends(const Pair& a) {
-    if (!a.planned->ready.exited || !a.part->background || a.part->first_of_step) return;
-    const bool waited =
-        std::ranges::any_of(pairs_, [&](const Pair& b) { return is_waited_for(*a.part, *b.part); });
-    if (!waited)
-      tell(*a.part, fmt::format("the plan waits for {} to finish, but the script does not", a.role->name));
+  /// The script ends once what runs in the foreground, or is waited for, has exited; so does the run.
+  void end(const Pair& a) {
+    const bool serves = a.role->kind == RoleKind::engine || a.role->ray || a.planned->ready.exited;
+    if (serves || !recording_.whole() || recording_.waits) return;
+    const bool in_script = !a.part->background || is_awaited(recording_, *a.part);
+    if (in_script && !a.planned->ends_run)
+      tell(*a.part,
+           fmt::format("the script ends after {} has exited; the run does not wait for that", a.role->name));
+    if (!in_script && a.planned->ends_run && any_is_awaited())
+      tell(*a.part,
+           fmt::format("the run ends after {} has exited; the script does not wait for that", a.role->name));
+  }
+
+  /// False: it is not known for what the script waits at its end.
+  [[nodiscard]] bool any_is_awaited() const {
+    return std::ranges::any_of(
+        pairs_, [&](const Pair& one) { return !one.part->background || is_awaited(recording_, *one.part); });
   }
 
   /// A process must have as many GPUs as the script lets it see; tasks that see the same GPUs split them by

@@ -365,10 +365,12 @@ class Gaps {
 }  // namespace
 
 bool is_made_up(std::string_view value) {
-  constexpr std::array<std::string_view, 10> kMarkers{"rec-node-",
+  constexpr std::array<std::string_view, 12> kMarkers{"rec-node-",
                                                       "10.77.",
                                                       "424242",
-                                                      "42777",
+                                                      "4277",
+                                                      "4278",
+                                                      "4279",
                                                       "/rec/",
                                                       shell::Allocation::kUser,
                                                       shell::Allocation::kLoginHost,

@@ -28,6 +28,11 @@ std::uint32_t gpus_of(const std::string& text) {
 
 }  // namespace
 
+bool Allocation::is_port(std::string_view text) {
+  const auto number = text::whole_number<std::uint16_t>(text);
+  return number && *number >= kFirstPort && *number <= kPortOfTask;
+}
+
 std::uint32_t leading_number(std::string_view text) {
   std::uint32_t value = 0;
   std::from_chars(text.data(), text.data() + text.size(), value);

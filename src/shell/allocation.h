@@ -42,8 +42,11 @@ struct Allocation {
   [[nodiscard]] static std::string host(std::uint32_t node);
   /// "10.77.0.1"
   [[nodiscard]] static std::string address(std::uint32_t node);
-  /// The port that a program looking for a free port gets.
-  static constexpr std::uint16_t kPort = 42777;
+  /// The ports that programs looking for a free port get: one after the other, and all tasks the last.
+  static constexpr std::uint16_t kFirstPort = 42777;
+  static constexpr std::uint16_t kPortOfTask = 42796;
+  /// True if a text is one of these ports.
+  [[nodiscard]] static bool is_port(std::string_view text);
   /// The name of the user who submits the job: another marker.
   static constexpr std::string_view kUser = "rec-user";
   static constexpr std::string_view kHome = "/rec/home";       ///< the user's home directory

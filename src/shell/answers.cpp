@@ -160,7 +160,7 @@ Answer ask_sbatch(const Words& argv, const Allocation&, std::uint32_t) {
 }
 
 Answer ask_free_port(const Words&, const Allocation&, std::uint32_t) {
-  return {fmt::format("{}\n", Allocation::kPort)};
+  return {fmt::format("{}\n", Allocation::kFirstPort)};
 }
 
 struct AskRow {
@@ -216,7 +216,7 @@ std::optional<Answer> ask_python(const Words& argv, const Allocation& allocation
   if (mentions("gethostbyname") || mentions("getsockname()[0]"))
     return Answer{Allocation::address(node) + "\n"};
   if (mentions("bind(") || mentions("getsockname") || mentions("randint") || mentions("randrange"))
-    return Answer{fmt::format("{}\n", Allocation::kPort)};
+    return Answer{fmt::format("{}\n", Allocation::kFirstPort)};
   if (mentions("gethostname") || mentions("getfqdn")) return Answer{Allocation::host(node) + "\n"};
   if (mentions("__file__") || mentions("__path__")) return Answer{"/rec/site-packages\n"};
   if (mentions("__version__")) return Answer{"2.0.0\n"};

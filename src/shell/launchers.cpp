@@ -166,7 +166,7 @@ Started of_ssh(const Words& argv, const Allocation& allocation) {
   auto node = node_of(argv[host].substr(argv[host].rfind('@') + 1));
   if (!node && allocation.other_hosts) node = allocation.nodes - 1;
   if (!node) return {};
-  return {{"bash", "-c", text::join(rest(argv, host + 1), " ")}, {{0, 0, *node}}, false};
+  return {{"bash", "-c", text::join(rest(argv, host + 1), " ")}, {{0, 0, *node}}, false, true};
 }
 
 /// A program that executes another one: its options that have a value, and how many words precede the other

@@ -14,6 +14,7 @@ struct Started {
   Words argv;
   std::vector<Task> tasks;        ///< one process per task; empty: `argv` replaces the launcher
   bool keeps_environment = true;  ///< false: starts with a login environment
+  bool logs_in = false;           ///< and in the user's home directory
   Words variables{};              ///< "NAME=VALUE": also set; "NAME": kept
 };
 

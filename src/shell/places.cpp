@@ -1,9 +1,13 @@
 #include "shell/places.h"
 
+#include <re2/re2.h>
+
 #include <algorithm>
 #include <array>
 #include <filesystem>
 #include <system_error>
+
+#include "base/text.h"
 
 namespace nlaunch::shell {
 namespace {
@@ -84,6 +88,29 @@ std::uint32_t Places::line_that_sources(const TracedCommand* last) const {
   return line;
 }
 
+/// A shell itself traces a command in the foreground before it forks; in the background, or in a pipeline,
+/// the forked process does.
+bool Places::is_in_foreground(pid_t pid) const {
+  const auto parent = processes_.parent_of(pid);
+  return parent && trace_.place_of(pid) == nullptr && trace_.place_of(*parent) != nullptr;
+}
+
+/// `while kill -0 PID`: a loop until the process has exited.
+bool Places::polls(const TracedCommand& command) const {
+  static const RE2 kLoop(R"(^\s*(?:while|until)\b)");
+  static const RE2 kAsks(R"(kill -0 |ps -p )");
+  return RE2::PartialMatch(command.text, kAsks) &&
+         RE2::PartialMatch(text_of_line(command.script, command.line), kLoop);
+}
+
+std::string Places::text_of_line(const std::string& script, std::uint32_t line) const {
+  constexpr std::uint64_t kLargest = 1U << 20U;
+  auto& lines = lines_[script];
+  if (lines.empty())
+    lines = text::split(sys::read_regular_file(layer_.map_to_read(script), kLargest).value_or(""), '\n');
+  return line == 0 || line > lines.size() ? "" : lines[line - 1];
+}
+
 /// Keeps new trace entries; those of a text get the position of the shell that received it.
 void Places::note_traced() {
   const auto& commands = trace_.commands();
@@ -92,7 +119,7 @@ void Places::note_traced() {
     traced_.back().text = commands[traced_.size() - 1].text;
   for (auto i = traced_.size(); i < commands.size(); ++i) {
     auto& one = traced_.emplace_back(commands[i]);
-    processes_.traced(one.shell, one.text);
+    processes_.traced(one.shell, polls(one) ? "wait" + one.text.substr(one.text.find(' ')) : one.text);
     if (!one.script.empty()) continue;
     one.line_of_text = std::exchange(one.line, 0);
     const auto* place = of(one.shell);

@@ -29,7 +29,10 @@ class Places {
   void read();
   void forked(pid_t parent, pid_t child);
   /// The `index`th program starts.
-  void started(pid_t pid, std::size_t index) { processes_.started(pid, index); }
+  void started(pid_t pid, std::size_t index, bool background) {
+    using enum Processes::Foreground;
+    processes_.started(pid, index, !background ? of_all : is_in_foreground(pid) ? of_its_shell : none);
+  }
 
   /// The latest position of a shell itself; nullptr if it reported none.
   [[nodiscard]] const Place* of_shell(pid_t shell) const { return trace_.place_of(shell); }
@@ -38,6 +41,8 @@ class Places {
   [[nodiscard]] const Place* of(pid_t pid, pid_t top = 0) const;
   /// The line of that position; 0: unknown.
   [[nodiscard]] std::uint32_t line_of(pid_t pid) const;
+  /// A line as it is written in a script; empty: unknown.
+  [[nodiscard]] std::string text_of_line(const std::string& script, std::uint32_t line) const;
   [[nodiscard]] std::optional<pid_t> parent_of(pid_t pid) const { return processes_.parent_of(pid); }
   /// Which programs the script had waited for when the `index`th started.
   [[nodiscard]] WaitedFor waited(std::size_t index) const { return processes_.of(index); }
@@ -54,6 +59,8 @@ class Places {
 
  private:
   void note_traced();
+  [[nodiscard]] bool is_in_foreground(pid_t pid) const;
+  [[nodiscard]] bool polls(const TracedCommand& command) const;
   [[nodiscard]] std::uint32_t line_that_sources(const TracedCommand* last) const;
 
   const std::string& script_;
@@ -63,6 +70,7 @@ class Places {
   Processes processes_;
   sys::UniqueFd trace_file_;
   std::vector<TracedCommand> traced_;
+  mutable std::map<std::string, std::vector<std::string>> lines_;  ///< of scripts
   std::map<pid_t, Place> texts_;  ///< for shells that run a text: where they were started
   pid_t script_shell_ = 0;        ///< the first process that forked another
 };

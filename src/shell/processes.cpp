@@ -41,7 +41,9 @@ void Processes::end_wait(pid_t pid, Shell& shell) {
   if (shell.awaited.empty()) return;
   for (const auto child : shell.awaited) {
     for (const auto index : programs_[child]) found_[index].by.push_back({pid, shell.ended, shell.kills});
-    if (!shell.kills) std::erase(shell.children, child);
+    if (shell.kills) continue;
+    std::erase(shell.children, child);
+    awaited_.insert(child);
   }
   shell.awaited.clear();
   ++shell.ended;
@@ -49,23 +51,27 @@ void Processes::end_wait(pid_t pid, Shell& shell) {
 
 void Processes::traced(pid_t shell, const std::string& command) {
   auto& waiting = shells_[shell];
+  waiting.traces = true;
   end_wait(shell, waiting);
   const auto words = words_of(command);
   if (words.empty()) return;
   waiting.kills = words[0] == "kill" && ends(words);
-  // -n waits for any one of them.
-  const bool waits = words[0] == "wait" && !has(words, "-n");
+  // -n waits for any one of them. `tail --pid=PID -f /dev/null` waits, too.
+  const bool follows = words[0] == "tail" && has(words, "/dev/null");
+  const bool waits = follows || (words[0] == "wait" && !has(words, "-n"));
   if (!waits && !waiting.kills) return;
   if (waits && words.size() == 1) waiting.awaited = waiting.children;
-  for (const auto& word : words) {
-    const auto child = text::whole_number<pid_t>(word);
+  constexpr std::string_view kPid = "--pid=";
+  for (const std::string_view word : words) {
+    const auto child = text::whole_number<pid_t>(word.starts_with(kPid) ? word.substr(kPid.size()) : word);
     if (child && std::ranges::find(waiting.children, *child) != waiting.children.end())
       waiting.awaited.push_back(*child);
   }
 }
 
-void Processes::started(pid_t pid, std::size_t index) {
+void Processes::started(pid_t pid, std::size_t index, Foreground foreground) {
   auto& found = found_[index];
+  pids_[index] = pid;
   // A shell may exec its last program.
   auto& shell = shells_[pid];
   end_wait(pid, shell);
@@ -76,6 +82,8 @@ void Processes::started(pid_t pid, std::size_t index) {
     const auto parent = parent_of(pid);
     if (!parent) break;
     found.before[*parent] = ended_at_fork_[pid];
+    const bool waits = foreground == Foreground::of_all || (foreground == Foreground::of_its_shell && i == 0);
+    if (auto& above = shells_[*parent]; waits && above.traces && above.awaited.empty()) above.awaited = {pid};
     pid = *parent;
   }
 }
@@ -87,7 +95,31 @@ std::optional<pid_t> Processes::parent_of(pid_t pid) const {
 
 WaitedFor Processes::of(std::size_t index) const {
   const auto found = found_.find(index);
-  return found == found_.end() ? WaitedFor() : found->second;
+  if (found == found_.end()) return {};
+  auto waited = found->second;
+  // A shell may end with a wait.
+  for (const auto& [pid, shell] : shells_)
+    for (const auto child : shell.awaited) {
+      const auto programs = programs_.find(child);
+      if (programs != programs_.end() && std::ranges::find(programs->second, index) != programs->second.end())
+        waited.by.push_back({pid, shell.ended, shell.kills});
+    }
+  waited.is_awaited = is_awaited(pids_.at(index));
+  return waited;
+}
+
+/// By the shell above it, and that one by the shell above that one. A launcher waits for all that it starts.
+bool Processes::is_awaited(pid_t pid) const {
+  constexpr int kDeepest = 50;
+  for (int i = 0; i < kDeepest; ++i) {
+    const auto parent = parent_of(pid);
+    if (!parent) return true;
+    const auto& shell = shells_.at(*parent);
+    const bool is_waiting = !shell.kills && std::ranges::find(shell.awaited, pid) != shell.awaited.end();
+    if (shell.traces && !awaited_.contains(pid) && !is_waiting) return false;
+    pid = *parent;
+  }
+  return false;
 }
 
 }  // namespace nlaunch::shell

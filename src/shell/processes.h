@@ -4,12 +4,14 @@
 #include <cstddef>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 namespace nlaunch::shell {
 
-/// For a program: the `wait`s and `kill`s of the shells above it. A shell counts its own as they finish.
+/// For a program: the `wait`s and `kill`s of the shells above it, and where they ran it in the foreground. A
+/// shell counts its own as they finish.
 struct WaitedFor {
   struct By {
     pid_t shell = 0;
@@ -18,6 +20,7 @@ struct WaitedFor {
   };
   std::map<pid_t, std::size_t> before;  ///< shell → how many had finished when it reached the program
   std::vector<By> by;                   ///< those that wait for it, or kill it
+  bool is_awaited = false;              ///< the script does not end before it has exited
 };
 
 /// The script waited for `first` to exit before `next` started.
@@ -33,8 +36,10 @@ class Processes {
   void forked(pid_t parent, pid_t child);
   /// A shell runs a command, expanded and quoted as `set -x` does.
   void traced(pid_t shell, const std::string& command);
+  /// Up to which shell the shells above a program do nothing else until it exits.
+  enum class Foreground { none, of_its_shell, of_all };
   /// The `index`th program starts.
-  void started(pid_t pid, std::size_t index);
+  void started(pid_t pid, std::size_t index, Foreground foreground = Foreground::none);
 
   /// nullopt for the script's own process, or one that does not belong to it.
   [[nodiscard]] std::optional<pid_t> parent_of(pid_t pid) const;
@@ -45,15 +50,19 @@ class Processes {
     std::vector<pid_t> children;  ///< not waited for so far
     std::vector<pid_t> awaited;   ///< by the current `wait` or `kill`
     bool kills = false;
+    bool traces = false;    ///< it is one of the script's own
     std::size_t ended = 0;  ///< of both
   };
   void end_wait(pid_t pid, Shell& shell);
+  [[nodiscard]] bool is_awaited(pid_t pid) const;
 
   std::map<pid_t, pid_t> parents_;
   std::map<pid_t, std::size_t> ended_at_fork_;  ///< by child: the number of its parent's waits
   std::map<pid_t, Shell> shells_;
   std::map<pid_t, std::vector<std::size_t>> programs_;  ///< programs started in a process or below it
   std::map<std::size_t, WaitedFor> found_;
+  std::map<std::size_t, pid_t> pids_;  ///< of the programs
+  std::set<pid_t> awaited_;            ///< processes for whose end the shell above them has waited
 };
 
 }  // namespace nlaunch::shell

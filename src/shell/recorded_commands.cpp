@@ -10,7 +10,6 @@
 
 #include "base/text.h"
 #include "shell/srun.h"
-#include "sys/files.h"
 
 namespace nlaunch::shell {
 namespace {
@@ -71,7 +70,7 @@ const RecordedCommand& RecordedCommands::add(const ProgramStart& start, Words ar
       fate == Fate::recorded && out != start.files.end() && out->second.starts_with("pipe:"))
     printing_.emplace_back(recording_.commands.size(), out->second);
   if (fate != Fate::answered) note_files(start, command);
-  places_.started(start.pid, recording_.commands.size());
+  places_.started(start.pid, recording_.commands.size(), command.background);
   pids_.push_back(start.pid);
   return recording_.commands.emplace_back(std::move(command));
 }
@@ -106,7 +105,8 @@ bool RecordedCommands::asks_again(const Words& argv) const {
 void RecordedCommands::finish() {
   for (const auto& [command, pipe] : printing_) {
     auto& one = recording_.commands[command];
-    one.output_is_read = pipes_.is_read_by_shell(pipe) && !only_shows(line_of_script(one));
+    one.output_is_read =
+        pipes_.is_read_by_shell(pipe) && !only_shows(places_.text_of_line(one.script, one.line));
   }
   for (std::size_t i = 0; i < recording_.commands.size(); ++i)
     recording_.commands[i].waited = places_.waited(i);
@@ -121,15 +121,7 @@ bool RecordedCommands::reads_nothing(const ProgramStart& start, const RecordedCo
   if (in == start.files.end() || in->second != "/dev/null") return false;
   const auto* place = places_.of(start.pid);
   const bool by_xargs = place != nullptr && place->command.starts_with("xargs ");
-  return !by_xargs && !RE2::PartialMatch(line_of_script(command), kSaid);
-}
-
-/// As written; empty if unknown.
-std::string RecordedCommands::line_of_script(const RecordedCommand& command) const {
-  constexpr std::uint64_t kLargest = 1U << 20U;
-  const auto text = sys::read_regular_file(layer_.map_to_read(command.script), kLargest).value_or("");
-  const auto lines = text::split(text, '\n');
-  return command.line == 0 || command.line > lines.size() ? "" : lines[command.line - 1];
+  return !by_xargs && !RE2::PartialMatch(places_.text_of_line(command.script, command.line), kSaid);
 }
 
 /// The launcher that started it, which may have chosen its directory.

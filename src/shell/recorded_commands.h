@@ -40,7 +40,6 @@ class RecordedCommands {
 
  private:
   [[nodiscard]] bool reads_nothing(const ProgramStart& start, const RecordedCommand& command) const;
-  [[nodiscard]] std::string line_of_script(const RecordedCommand& command) const;
   void find_launcher(const ProgramStart& start, RecordedCommand& command) const;
   void find_place(const ProgramStart& start, RecordedCommand& command) const;
   void note_files(const ProgramStart& start, RecordedCommand& command);

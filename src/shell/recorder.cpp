@@ -123,13 +123,32 @@ class Recorder final : public Watcher {
   }
 
   std::string on_start(const ProgramStart& start) override {
-    auto program = stand_in_of(start);
+    auto program = stand_in_of(of_its_task(start));
     // A shell that has exec'd another program sources nothing.
     if (program == start.path && !is_shell(program))
       programs_.insert(start.pid);
     else
       programs_.erase(start.pid);
     return program;
+  }
+
+  /// After `env -i`, the environment does not tell the task; the process, or one above it, had another one.
+  ProgramStart of_its_task(ProgramStart start) {
+    places_.read();
+    if (launcher_of(start.environment)) {
+      auto& own = own_variables_[start.pid];
+      own.clear();
+      std::ranges::copy_if(start.environment, std::back_inserter(own), is_own_variable);
+      return start;
+    }
+    constexpr int kDeepest = 50;
+    std::optional<pid_t> pid = start.pid;
+    for (int i = 0; pid && i < kDeepest; ++i, pid = places_.parent_of(*pid))
+      if (const auto own = own_variables_.find(*pid); own != own_variables_.end()) {
+        start.environment.insert(start.environment.end(), own->second.begin(), own->second.end());
+        break;
+      }
+    return start;
   }
 
   std::string stand_in_of(const ProgramStart& start) {
@@ -187,6 +206,7 @@ class Recorder final : public Watcher {
     if (auto interpreter = interpreter_of(start.path))
       return script("exec {} {} \"$@\"\n", *interpreter, text::shell_quote(start.path));
     if (auto said = answer_of(argv, request_.allocation, node_of_process(start))) {
+      if (Allocation::is_port(text::trim(said->text))) said->text = free_port(start) + "\n";
       static const Options kKnown{"scontrol", "hostname", "getent", "host",          "dig",
                                   "nslookup", "ip",       "ray",    "get_free_port", "conda",
                                   "mamba",    "sbatch",   "curl",   "wget"};
@@ -235,6 +255,7 @@ class Recorder final : public Watcher {
   }
   void on_end(pid_t pid, int status) override {
     launchers_.erase(pid);
+    own_variables_.erase(pid);
     places_.read();
     if (const auto one = xargs_.find(pid); one != xargs_.end()) {
       recording_.idle.push_back(one->second);
@@ -443,7 +464,7 @@ class Recorder final : public Watcher {
   /// A marker that is recognized wherever it appears.
   [[nodiscard]] bool is_port_or_address(const Answer& said) const {
     const auto text = std::string(text::trim(said.text));
-    return text == std::to_string(Allocation::kPort) || node_of(text).has_value();
+    return Allocation::is_port(text) || node_of(text).has_value();
   }
 
   /// The current time, not that of a given moment or a file.
@@ -531,6 +552,14 @@ class Recorder final : public Watcher {
     return text::shell_join(words);
   }
 
+  /// Each time another one, as long as there are any; for a task always the same.
+  std::string free_port(const ProgramStart& start) {
+    if (task_of(start.environment)) return std::to_string(Allocation::kPortOfTask);
+    const auto port = next_port_;
+    if (next_port_ + 1 < Allocation::kPortOfTask) ++next_port_;
+    return std::to_string(port);
+  }
+
   std::uint32_t node_of_process(const ProgramStart& start) const {
     const auto task = task_of(start.environment);
     return task ? task->node : 0;
@@ -601,10 +630,12 @@ class Recorder final : public Watcher {
   Submissions submissions_;
   const std::string now_ = std::to_string(::time(nullptr));  ///< that `date` tells
   std::size_t steps_ = 0;                                    ///< that have begun
+  std::uint16_t next_port_ = Allocation::kFirstPort;
   Waits waits_;
-  std::map<pid_t, std::uint32_t> shells_of_tasks_;  ///< the lines of their steps
-  std::set<pid_t> launchers_;                       ///< that run
-  std::map<pid_t, Task> tasks_;                     ///< of the shells that began them
+  std::map<pid_t, std::uint32_t> shells_of_tasks_;           ///< the lines of their steps
+  std::set<pid_t> launchers_;                                ///< that run
+  std::map<pid_t, std::vector<std::string>> own_variables_;  ///< of processes in a launcher
+  std::map<pid_t, Task> tasks_;                              ///< of the shells that began them
   std::size_t unrecorded_ = 0;           ///< tasks of the largest step that was not recorded completely
   std::map<pid_t, std::size_t> copies_;  ///< cp and similar programs that run here: which command
   std::map<pid_t, Absent> xargs_;        ///< those that have started nothing

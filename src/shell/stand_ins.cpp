@@ -51,6 +51,7 @@ conda() {{
       deactivate ;;
   esac
   export CONDA_DEFAULT_ENV=${{2-base}} CONDA_PREFIX
+  [[ $CONDA_DEFAULT_ENV != */* ]] || CONDA_DEFAULT_ENV=$(realpath -m "$CONDA_DEFAULT_ENV")
   CONDA_PREFIX=$CONDA_DEFAULT_ENV
   [[ $CONDA_PREFIX == /* ]] || CONDA_PREFIX=${{NLAUNCH_CONDA-{5}/miniconda3}}/envs/$CONDA_DEFAULT_ENV
   [[ ${{2-base}} != base ]] || CONDA_PREFIX=${{NLAUNCH_CONDA-{5}/miniconda3}}
@@ -338,8 +339,10 @@ std::string script_of_tasks(const Started& started, const StartOfTasks& start, c
     } else {
       const auto kept =
           fmt::format("PATH=\"$PATH\" BASH_ENV=\"$BASH_ENV\" HOME=\"$HOME\" {0}=\"${0}\"", kStep);
-      script += fmt::format("(cd \"$HOME\" 2>/dev/null; exec env -i {} {} {})\n", kept,
-                            text::join(variables, " "), words);
+      // What the script was submitted with may be of the login shell.
+      for (const auto& one : request.variables) variables.insert(variables.begin(), text::shell_quote(one));
+      script += fmt::format("({}exec env -i {} {} {})\n", started.logs_in ? "cd \"$HOME\" 2>/dev/null; " : "",
+                            kept, text::join(variables, " "), words);
     }
   }
   return script + "exit 0\n";

@@ -62,9 +62,11 @@ class Roles(Import):
                 self.assertEqual(experiment["start"], start)
                 ends = {name for names in start[:-1] for name in names} - ({"a"} if "$last" in script else set())
                 self.assertEqual({name for name, role in experiment["roles"].items() if ready_of(role) == "exited"}, ends)
-        # What nothing waits for runs on.
+        # What nothing waits for runs on, and what the script waits for at its end ends the run.
+        _, experiment, _ = self.planned(TWO_NODES + both + "srun python train.py\n")
+        self.assertEqual((experiment["start"], experiment["roles"]["a"].get("ends_run")), ([["a", "b"], ["learner"]], None))
         _, experiment, _ = self.planned(TWO_NODES + both + "srun python train.py\nwait\n")
-        self.assertEqual((experiment["start"], experiment["roles"]["a"].get("ready")), ([["a", "b"], ["learner"]], None))
+        self.assertEqual([role.get("ends_run", role["kind"] == "learner") for role in experiment["roles"].values()], [True] * 3)
 
     def test_a_job_ends_when_all_that_it_waits_for_have_ended(self):
         _, experiment, _ = self.planned("#SBATCH --gpus-per-node=4\nCUDA_VISIBLE_DEVICES=0,1 python controller.py &\nCUDA_VISIBLE_DEVICES=2,3 python rollout.py &\npython dispatcher.py &\nwait\n")

@@ -208,7 +208,7 @@ void check_fixed_port(const LintInput& input, Report& report) {
     const auto number = listened ? text::whole_number<std::uint16_t>(listened->port) : std::nullopt;
     // A user cannot listen below: the number is none of a port, but of an argument that moved up.
     constexpr std::uint16_t kFirst = 1024;
-    if (!number || *number < kFirst || *number == shell::Allocation::kPort) continue;
+    if (!number || *number < kFirst || shell::Allocation::is_port(listened->port)) continue;
     const bool written = listened->by_default || std::ranges::any_of(input.files, [&](const auto& file) {
                            return file->text.find(listened->port) != std::string::npos;
                          });
