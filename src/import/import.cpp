@@ -178,7 +178,7 @@ Result<Imported> import_script(const lint::LintInput& input, const std::vector<l
   for (auto& role : out.roles) attach_findings(findings, role.environment);
   std::vector<std::string> unknown;
   refer_to_the_job(allocation, file.text, out, unknown);
-  auto problems = refusals_of({recording, allocation, directives, unknown, out});
+  auto problems = refusals_of({recording, allocation, directives, lines, unknown, out});
   finish(lines, out);
   if (problems.has_errors()) return std::unexpected(std::move(problems));
   return out;

@@ -51,9 +51,9 @@ class References {
     lists(text);
     static const RE2 kMarker(fmt::format(
         R"((rec-node-\[[-\d,]+\]|rec-node-\d+|10\.77\.\d+\.\d+|42424[23]|427(?:7[7-9]|8\d|9[0-6])|{}|{}|/rec/[\w./-]*|)"
-        R"({}|rec-partition|rec-account|{}))",
+        R"({}|rec-partition|rec-account|{}|{}))",
         shell::Allocation::kHome, shell::Allocation::kUser, shell::Allocation::kLoginHost,
-        shell::Allocation::kCluster));
+        shell::Allocation::kCluster, shell::Allocation::kInterface));
     std::string changed;
     re2::StringPiece rest(text);
     std::string marker;
@@ -134,7 +134,15 @@ class References {
           "script. `walltime: {{then: requeue}}` continues in a new job",
           marker));
     else
-      miss(fmt::format("'{}', which stands for something that only the cluster knows", marker));
+      miss(fmt::format(
+          "'{}', which stands for {}", marker,
+          marker == shell::Allocation::kInterface
+              ? "a network interface of the cluster. Give the output of the command with --prints "
+                "'PART OF THE COMMAND=TEXT'"
+          : marker.starts_with("/rec/own")
+              ? "where the cluster has a program (`which`). Give the output of the command with --prints "
+                "'PART OF THE COMMAND=TEXT'"
+              : "something that only the cluster knows"));
     return marker;
   }
 

@@ -267,6 +267,70 @@ Sentences depends_on_the_machine(const Examined& script) {
   });
 }
 
+/// A name of the simulated job: of a node, the cluster or the partition.
+bool is_made_up_name(const std::string& word) {
+  return word == shell::Allocation::kCluster || word == "rec-partition" || shell::node_of(word).has_value();
+}
+
+/// `case NAME in nid*) ...`, unless a pattern comes from the job itself: `$first)`.
+bool has_fixed_patterns(const std::vector<std::string>& lines, std::uint32_t line) {
+  static const RE2 kEnd(R"(\besac\b)");
+  static const RE2 kOfJob(R"(^[^()]*\$[^()]*\))");
+  for (auto i = line; i < lines.size() && !RE2::PartialMatch(lines[i], kEnd); ++i)
+    if (RE2::PartialMatch(lines[i], kOfJob)) return false;
+  return true;
+}
+
+/// `[[ $(hostname) == nid* ]]`, `[ "$SLURM_CLUSTER_NAME" = juwels ]`: the name, if the other word is no name
+/// of the job. That a node is not a certain other host is true of the cluster, too.
+std::optional<std::string> name_compared(const shell::Words& words) {
+  constexpr std::array<std::string_view, 4> kOperators{"==", "=", "!=", "=~"};
+  for (std::size_t i = 1; i + 1 < words.size(); ++i) {
+    if (std::ranges::find(kOperators, words[i]) == kOperators.end()) continue;
+    const auto& left = words[i - 1];
+    const auto& right = words[i + 1];
+    const bool is_pattern = words[i] == "=~" || right.find_first_of("*?[") != std::string::npos;
+    if (is_made_up_name(left) && right.find("rec-") == std::string::npos &&
+        (is_pattern || !shell::node_of(left)))
+      return left;
+  }
+  return std::nullopt;
+}
+
+/// The name that `case WORD in` looks at: bash traces the word as it is written.
+std::optional<std::string> name_of_case(const shell::Recording& recording, const std::string& word) {
+  if (word.find("$(hostname") != std::string::npos || word.find("`hostname") != std::string::npos)
+    return shell::Allocation::host(0);
+  static const RE2 kVariable(R"(\$\{?(\w+))");
+  std::string variable;
+  if (!RE2::PartialMatch(word, kVariable, &variable)) return std::nullopt;
+  std::string value;
+  for (const auto& entry : recording.environment)
+    if (entry.starts_with(variable + "=")) value = entry.substr(variable.size() + 1);
+  for (const auto& set : recording.assignments)
+    if (set.name == variable) value = set.value;
+  return is_made_up_name(value) ? std::optional(value) : std::nullopt;
+}
+
+Sentences decides_by_a_name(const Examined& script) {
+  return of_each(script.recording.traced, [&](const auto& one) -> std::string {
+    if (one.script.substr(one.script.rfind('/') + 1) != script.out.script) return {};
+    const auto words = shell::words_of(one.text);
+    std::optional<std::string> name;
+    if (words.size() > 2 && words[0] == "case" && has_fixed_patterns(script.lines, one.line))
+      name = name_of_case(script.recording, one.text);
+    else if (!words.empty() && (words[0] == "[[" || words[0] == "["))
+      name = name_compared(words);
+    if (!name) return {};
+    const auto* const how = *name == shell::Allocation::kCluster ? "--env SLURM_CLUSTER_NAME=NAME"
+                            : *name == "rec-partition"           ? "--env SLURM_JOB_PARTITION=NAME"
+                                                                 : "--prints hostname=NAME";
+    return fmt::format(
+        "line {}: the script decides by '{}', which is a made-up name: give that of the cluster with {}",
+        one.line, *name, how);
+  });
+}
+
 Sentences passes_output_on(const Examined& script) {
   return of_each(script.recording.passed_on, [&](const auto& one) {
     return fmt::format(
@@ -426,6 +490,7 @@ constexpr std::array kRefusals{
     Refusal{"import.unknown", has_unknown_markers},
     Refusal{"import.unknown-output", reads_unknown_output},
     Refusal{"import.made-up", depends_on_the_machine},
+    Refusal{"import.name", decides_by_a_name},
     Refusal{"import.output-file", passes_output_on},
     Refusal{"import.array", is_an_array},
     Refusal{"import.srun", requests_the_job_by_srun},

@@ -15,6 +15,7 @@ struct Examined {
   const shell::Recording& recording;
   const shell::Allocation& allocation;
   const JobDirectives& directives;
+  const std::vector<std::string>& lines;    ///< of the script
   const std::vector<std::string>& unknown;  ///< markers of the simulated job that nothing stands for
   const Imported& out;
 };

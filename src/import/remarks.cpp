@@ -16,11 +16,23 @@
 namespace nlaunch::import {
 namespace {
 
+/// True if a line of the script itself comes after one that starts a role.
+bool is_behind_a_program(std::uint32_t line, const Imported& out) {
+  return std::ranges::any_of(out.roles, [&](const ImportedRole& role) {
+    if (!role.part) return false;
+    const auto& part = out.parts[*role.part];
+    return part.script.substr(part.script.rfind('/') + 1) == out.script && part.line <= line;
+  });
+}
+
 /// Remarks on how a script handles failures, which a recording does not show.
 void remarks_of_text(const std::vector<std::string>& lines, Imported& out) {
   static const RE2 kErrexit(R"(^\s*set\s(.*\s)?-[a-z]*e|^\s*set\s.*errexit|^#!.*\s-[a-z]*e)");
   static const RE2 kElse(R"(\|\|\s*(\S+))");
   static const RE2 kRandom(R"(\$\{?RANDOM\b|\bRANDOM\s*[%*+/])");
+  static const RE2 kOwnPid(R"((?:^|[^\\$])\$\$(?:[^\w$]|$))");
+  static const RE2 kCode(R"(\$\?|\$\{?\?\}?|PIPESTATUS)");
+  static const RE2 kEnds(R"(^\s*exit\s+"?\$\{?\?\}?"?\s*$)");
   bool errexit = false;
   std::uint32_t number = 0;
   for (const auto& line : lines) {
@@ -40,6 +52,14 @@ void remarks_of_text(const std::vector<std::string>& lines, Imported& out) {
                                                  "$RANDOM differs in each job, but the plan has the number "
                                                  "it was here: to give a process a free "
                                                  "port, use `ports: [name]`"});
+    if (RE2::PartialMatch(line, kOwnPid))
+      out.remarks[Destination::roles].push_back(
+          {number, "$$ is a process id, which differs in each job, but the plan has the number it was here"});
+    if (RE2::PartialMatch(line, kCode) && !RE2::PartialMatch(line, kEnds) && is_behind_a_program(number, out))
+      out.remarks[Destination::roles].push_back(
+          {number,
+           "the script reads an exit code, which was 0 here: what it does after a failure is not "
+           "imported, and the run stops"});
   }
   if (!errexit && out.roles.size() > 1)
     out.remarks[Destination::roles].push_back(
@@ -49,7 +69,8 @@ void remarks_of_text(const std::vector<std::string>& lines, Imported& out) {
 /// Remarks on builtins that change the shell and its children in other ways than by variables.
 void remarks_of_builtins(const shell::Recording& recording, Imported& out) {
   for (const auto& command : recording.traced) {
-    if (!command.text.starts_with("ulimit ") && !command.text.starts_with("trap ")) continue;
+    constexpr std::array<std::string_view, 3> kBuiltins{"ulimit ", "trap ", "umask "};
+    if (std::ranges::none_of(kBuiltins, [&](auto name) { return command.text.starts_with(name); })) continue;
     const bool own = command.script.substr(command.script.rfind('/') + 1) == out.script;
     const Remark remark{own ? command.line : 0, text::printable(command.text) + ": not imported"};
     auto& remarks = out.remarks[Destination::roles];
@@ -80,6 +101,8 @@ void remarks_of_printed(const shell::Recording& recording, Imported& out) {
 /// Remarks on what bash itself does on lines that start programs, but roles do not.
 void remarks_of_lines(const std::vector<std::string>& lines, Imported& out) {
   static const RE2 kIgnored(R"(\|\|\s*(true|:)\s*($|[\n;#)&}]))");
+  static const RE2 kSaid(R"(\|\|\s*(echo|printf)\b)");
+  static const RE2 kTested(R"(^\s*(?:if|elif)\s)");
   static const RE2 kShown(R"(^\s*(echo|printf)\b.*\$\()");
   std::set<std::pair<std::uint32_t, std::string>> said;
   const auto remark = [&](std::uint32_t line, std::string text) {
@@ -90,7 +113,12 @@ void remarks_of_lines(const std::vector<std::string>& lines, Imported& out) {
     const auto& part = out.parts[*role.part];
     if (part.script.substr(part.script.rfind('/') + 1) != out.script) continue;
     const auto text = whole_command(lines, part.line);
+    if (!part.background && RE2::PartialMatch(text, kTested))
+      remark(part.line, fmt::format("the script goes on by the exit code of {} (if), which was 0 here: after "
+                                    "another one, the run stops",
+                                    role.name));
     const auto* const ignored = RE2::PartialMatch(text, kIgnored) ? "|| true"
+                                : RE2::PartialMatch(text, kSaid)  ? "|| echo"
                                 : RE2::PartialMatch(text, kShown) ? "echo $(...)"
                                                                   : nullptr;
     if (!part.background && ignored != nullptr)

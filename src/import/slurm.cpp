@@ -195,6 +195,7 @@ class DirectivesReader {
       result_.workdir = {"workdir", value, line, ""};
     } else if (is_one_of(name, kOptionsLeftOut)) {
       if (name == "gpus-per-task") per_task_line_ = line;
+      if (name.find("tasks") != std::string::npos) tasks_line_ = line;
     } else if (name == "export" && (value == "ALL" || value.starts_with("ALL,"))) {
       return;  // each role sets what it names
     } else if (refused(name, value)) {
@@ -284,6 +285,11 @@ class DirectivesReader {
             fmt::format("{} for each of {} tasks: nlaunch's agent gets all of them", cpus, size.tasks);
       }
     }
+    const bool whole_nodes = values_.contains("exclusive") || values_.contains("cpus-per-gpu");
+    if (cpus == 0 && size.tasks > 1 && !whole_nodes)  // Slurm's default is one CPU per task
+      out_.directives.push_back(
+          {"cpus-per-task", std::to_string(size.tasks), tasks_line_,
+           fmt::format("1 for each of {} tasks: nlaunch's agent gets all of them", size.tasks)});
   }
 
   const lint::LintInput& input_;
@@ -292,6 +298,7 @@ class DirectivesReader {
   std::map<std::string, std::string> values_;
   JobDirectives result_;
   std::uint32_t per_task_line_ = 0;
+  std::uint32_t tasks_line_ = 0;
 };
 
 }  // namespace

@@ -80,8 +80,11 @@ class Together {
     const bool in_one_step = started_by_script(a.part->commands[0]) == started_by_script(b.part->commands[0]);
     const bool on_files = shell::changes_files(shell::program_name(a.part->program[0]));
     const bool is_before = a.part->commands[0] < b.part->commands[0];
-    const bool in_script =
-        is_before && (a.part->background ? is_waited_for(*a.part, *b.part) : !in_one_step && !a.role->ray);
+    const bool one_by_one = !a.part->background && !b.part->background;
+    const bool in_script = is_before && !a.role->ray &&
+                           (one_by_one           ? !in_one_step
+                            : a.part->background ? is_waited_for(*a.part, *b.part)
+                                                 : had_exited(recording_, *a.part, *b.part));
     const bool in_plan = a.planned->ready.exited && a.stage < b.stage;
     if (in_script && !in_plan && !(on_files && a.part->background))
       tell(*b.part, fmt::format("in the script {} starts after {} has exited; in the plan it does not wait "

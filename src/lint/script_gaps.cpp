@@ -365,7 +365,7 @@ class Gaps {
 }  // namespace
 
 bool is_made_up(std::string_view value) {
-  constexpr std::array<std::string_view, 12> kMarkers{"rec-node-",
+  constexpr std::array<std::string_view, 13> kMarkers{"rec-node-",
                                                       "10.77.",
                                                       "424242",
                                                       "4277",
@@ -375,6 +375,7 @@ bool is_made_up(std::string_view value) {
                                                       shell::Allocation::kUser,
                                                       shell::Allocation::kLoginHost,
                                                       shell::Allocation::kCluster,
+                                                      shell::Allocation::kInterface,
                                                       "rec-partition",
                                                       "GPU-0000"};
   return std::ranges::any_of(

@@ -52,6 +52,7 @@ struct Allocation {
   static constexpr std::string_view kHome = "/rec/home";       ///< the user's home directory
   static constexpr std::string_view kLoginHost = "rec-login";  ///< from which the job is submitted
   static constexpr std::string_view kCluster = "rec-cluster";  ///< its name
+  static constexpr std::string_view kInterface = "recif0";     ///< the network interface of every node
   /// The id of a job that the script submits.
   static constexpr std::uint32_t kSubmitted = 424243;
   /// "rec-node-[0-3]", the hosts of the job (or of one component) as Slurm writes them.

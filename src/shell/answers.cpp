@@ -79,9 +79,50 @@ Answer ask_host(const Words& argv, const Allocation&, std::uint32_t) {
                                          : fmt::format("{} has address {}\n", argv.back(), address)};
 }
 
-Answer ask_ip(const Words&, const Allocation&, std::uint32_t node) {
-  return {
-      fmt::format("2: hsn0    inet {}/16 brd 10.77.255.255 scope global hsn0\n", Allocation::address(node))};
+/// The interface that a command names: `ip addr show dev ib0`, `ifconfig ib0`; else the only one of a node.
+std::string interface_in(const Words& argv) {
+  static const Options kWords{"addr", "address", "a",   "link", "l",  "route", "r",     "ro",     "show",
+                              "list", "ls",      "get", "dev",  "up", "to",    "scope", "global", "default"};
+  for (auto i = argv.size() - 1; i > 0; --i)
+    if (!argv[i].starts_with('-') && !kWords.contains(argv[i]) && argv[i].find('.') == std::string::npos)
+      return argv[i];
+  return std::string(Allocation::kInterface);
+}
+
+/// ip(8) of iproute2: `ip route`, `ip route get`, `ip link`, `ip addr` and its short forms.
+Answer ask_ip(const Words& argv, const Allocation&, std::uint32_t node) {
+  const auto address = Allocation::address(node);
+  const auto name = interface_in(argv);
+  const auto is = [&](const char* option) { return has(argv, option); };
+  if (is("route") || is("r") || is("ro")) {
+    if (is("get"))
+      return {fmt::format("{} via 10.77.255.254 dev {} src {} uid 1000 \n    cache \n", argv.back(),
+                          Allocation::kInterface, address)};
+    const auto first =
+        fmt::format("default via 10.77.255.254 dev {} proto static metric 100 \n", Allocation::kInterface);
+    if (is("default")) return {first};
+    return {first + fmt::format("10.77.0.0/16 dev {} proto kernel scope link src {} metric 100 \n",
+                                Allocation::kInterface, address)};
+  }
+  const auto flags = fmt::format(
+      "2: {}: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 9000 qdisc mq state UP group default qlen 1000", name);
+  const auto inet = fmt::format("inet {}/16 brd 10.77.255.255 scope global {}", address, name);
+  constexpr std::string_view kEther = "link/ether 02:00:0a:4d:00:01 brd ff:ff:ff:ff:ff:ff";
+  const bool links = is("link") || is("l");
+  if (is("-br") || is("-brief")) return {fmt::format("{:<16} UP             {}/16 \n", name, address)};
+  if (is("-o") || is("-oneline") || is("-4o") || is("-o4"))
+    return {links ? fmt::format("{}\\    {}\n", flags, kEther)
+                  : fmt::format("2: {}    {}\\       valid_lft forever preferred_lft forever\n", name, inet)};
+  if (links) return {fmt::format("{}\n    {}\n", flags, kEther)};
+  return {fmt::format("{}\n    {}\n    {}\n       valid_lft forever preferred_lft forever\n", flags, kEther,
+                      inet)};
+}
+
+Answer ask_ifconfig(const Words& argv, const Allocation&, std::uint32_t node) {
+  return {fmt::format(
+      "{}: flags=4163<UP,BROADCAST,RUNNING,MULTICAST>  mtu 9000\n        inet {}  netmask 255.255.0.0  "
+      "broadcast 10.77.255.255\n        ether 02:00:0a:4d:00:01  txqueuelen 1000  (Ethernet)\n",
+      interface_in(argv), Allocation::address(node))};
 }
 
 /// Has everything that scripts look for in such a text: links between GPUs, memory, cores.
@@ -175,7 +216,7 @@ constexpr AskRow kAsks[] = {
     {"dig", ask_host},
     {"nslookup", ask_host},
     {"ip", ask_ip},
-    {"ifconfig", ask_ip},
+    {"ifconfig", ask_ifconfig},
     {"get_free_port", ask_free_port},
     {"nvidia-smi", ask_gpus},
     {"rocm-smi", ask_other_machine},

@@ -197,6 +197,9 @@ class Recorder final : public Watcher {
       if (kOfNow.contains(program)) notes_.made_up(places_.line_of(start.pid), start, argv);
       // The same for all tasks.
       if (program == "date" && tells_time(argv)) return script("exec /usr/bin/date -d @{} \"$@\"\n", now_);
+      if (auto path = canonical_path(start, argv)) return answer({*path + "\n"});
+      const bool finds_own = program == "which" && names_own_program(argv);
+      if (finds_own || looks_at_this_machine(argv)) notes_.made_up(places_.line_of(start.pid), start, argv);
       if (program == "tee") written_.tee(start, argv);
       if (program == "cat" && names_output(start, argv)) shows_output_.insert(file_of(start, STDOUT_FILENO));
       notes_.read_by(places_.line_of(start.pid), start, argv);
@@ -473,6 +476,41 @@ class Recorder final : public Watcher {
       return word.starts_with("-d") || word.starts_with("-f") || word.starts_with("-r") ||
              word.starts_with("-s") || word.starts_with("--date") || word.starts_with("--file") ||
              word.starts_with("--reference") || word.starts_with("--set");
+    });
+  }
+
+  /// `realpath PATH`, `readlink -f PATH` of what is not here: nothing says that it is a link.
+  [[nodiscard]] std::optional<std::string> canonical_path(const ProgramStart& start,
+                                                          const Words& argv) const {
+    const auto name = program_name(argv[0]);
+    const bool asks =
+        (name == "realpath" &&
+         std::ranges::none_of(argv, [](const auto& word) { return word.starts_with("--relative"); })) ||
+        (name == "readlink" && (has(argv, "-f") || has(argv, "-m") || has(argv, "-e") ||
+                                has(argv, "--canonicalize") || has(argv, "-en") || has(argv, "-fn")));
+    if (!asks || argv.size() < 2 || argv.back().empty() || argv.back().starts_with('-')) return std::nullopt;
+    const auto path = (fs::path(start.folder) / argv.back()).lexically_normal();
+    const auto resolved = layer_.resolved(path, true, start.pid);
+    std::error_code error;
+    if (resolved && fs::exists(layer_.map_to_read(*resolved), error)) return std::nullopt;
+    auto text = path.native();
+    if (text.size() > 1 && text.ends_with('/')) text.pop_back();
+    return text;
+  }
+
+  /// True if a program is found only because the recorder has put it there.
+  [[nodiscard]] bool names_own_program(const Words& argv) const {
+    return std::ranges::any_of(argv, [&](const auto& word) {
+      std::error_code error;
+      return word.find('/') == std::string::npos && fs::exists(own_.programs() + "/" + word, error);
+    });
+  }
+
+  /// `ls /sys/class/net`, `cat /proc/meminfo`
+  static bool looks_at_this_machine(const Words& argv) {
+    return std::ranges::any_of(argv, [](const auto& word) {
+      return word.starts_with("/sys/") ||
+             (word.starts_with("/proc/") && !word.starts_with("/proc/sys/kernel/random"));
     });
   }
 

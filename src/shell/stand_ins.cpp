@@ -260,6 +260,10 @@ std::string without_own(std::string text, const OwnFiles& own) {
     for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at))
       text.replace(at, part.size(), part.back() == '/' ? "/usr/bin/" : "");
   }
+  // `dirname $(dirname $(which nvcc))`: a folder of the cluster.
+  const auto& folder = own.folder.native();
+  for (auto at = text.find(folder); at != std::string::npos; at = text.find(folder, at))
+    text.replace(at, folder.size(), "/rec/own");
   return text;
 }
 

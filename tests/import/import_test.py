@@ -491,9 +491,9 @@ class Environments(Import):
         self.assertEqual(experiment["env"]["set"]["CONDA_PREFIX"], "/x/conda/envs/rl")
 
     def test_the_address_of_an_interface(self):
-        result, _, profile = self.import_text(TWO_NODES + "A=$(ip -4 addr show hsn0 | awk '{print $4}' | cut -d/ -f1)\nsrun python train.py --master $A\n")
+        result, _, profile = self.import_text(TWO_NODES + "A=$(ip -4 -o addr show hsn0 | awk '{print $4}' | cut -d/ -f1)\nsrun python train.py --master $A\n")
         self.assertEqual(yaml.safe_load(profile)["node"]["nics"], {"interface": "hsn0"}, result.stderr)
-        self.assertIn("note: line 3: the script gets an address from `ip -4 addr show hsn0`", result.stderr)
+        self.assertIn("note: line 3: the script gets an address from `ip -4 -o addr show hsn0`", result.stderr)
 
     def test_how_many_gpus_there_are_is_given(self):
         script = "N=$(nvidia-smi -L | wc -l)\ntorchrun --nproc_per_node $N train.py\n"
