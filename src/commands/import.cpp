@@ -40,6 +40,7 @@ struct ImportArgs {
   bool commands = false;
   bool check = false;
   bool per_node = false;
+  bool all_tasks = false;  ///< no option: record every task of large steps, too
   std::vector<std::string> arguments;
   std::vector<std::string> variables;
   std::vector<std::string> prints;
@@ -139,6 +140,7 @@ shell::RecordRequest request_of(const ImportArgs& args, const Call& call, const 
                                .chdir = chdir,
                                .existing = args.existing,
                                .per_node = args.per_node,
+                               .all_tasks = args.all_tasks,
                                .files = call.files,
                                .allocation = allocation,
                                .limits = {}};
@@ -292,13 +294,23 @@ Result<std::vector<import::Difference>> differences_of(const Files& files, const
 
 /// Prints whether the files describe the same job as the script. Returns the exit code.
 int say_whether_same(const Result<std::vector<import::Difference>>& found, const Subject& subject,
-                     const Context& context) {
-  if (!found) return context.console.error(found.error());
+                     bool fewer_gpus, const Context& context) {
+  if (!found) {
+    context.console.say(
+        "nlaunch import: no plan could be made of these two files, so they cannot be compared with the "
+        "script. "
+        "It may need other GPUs or nodes than --gpus and --nodes say, or import does not know how to place "
+        "its programs:\n");
+    return context.console.error(found.error());
+  }
   if (found->empty()) {
     if (!context.console.quiet)
       context.console.say(
-          fmt::format("The same job: everything the script would start has the same arguments, working "
-                      "directory and variables.\n"));
+          fewer_gpus
+              ? "The same job, but for the GPUs that a program sees: everything the script would start has "
+                "the same arguments, working directory and other variables.\n"
+              : "The same job: everything the script would start has the same arguments, working "
+                "directory and variables.\n");
     return 0;
   }
   constexpr std::size_t kShown = 20;
@@ -327,8 +339,16 @@ std::string notes_of(const import::Imported& imported, const Masker& masker) {
   return text;
 }
 
+/// Tasks that differ in more than their numbers, of a step of which only some were recorded.
+bool needs_all_tasks(const Diagnostics& problems, const Subject& subject) {
+  constexpr std::uint32_t kMost = 64;
+  const auto tasks = subject.allocation.nodes * subject.allocation.tasks_per_node;
+  return !subject.recording.all_tasks && tasks <= kMost &&
+         std::ranges::any_of(problems.items(), [](const auto& one) { return one.id == "import.tasks"; });
+}
+
 int run_import(const ImportArgs& args, const Context& context) {
-  const auto subject = record(args, context);
+  auto subject = record(args, context);
   if (!subject) return context.console.error(subject.error());
   if (args.commands) {
     context.console.result(table_of(*subject, {}, context.console.result_paint));
@@ -348,6 +368,14 @@ int run_import(const ImportArgs& args, const Context& context) {
                                  args.name, folder.parent_path().string(), nodes);
   };
   auto imported = import_with(import::Nodes::alike);
+  if (!imported && needs_all_tasks(imported.error(), *subject)) {
+    auto all = args;
+    all.all_tasks = true;
+    if (auto again = record(all, context)) {
+      subject = std::move(again);
+      imported = import_with(import::Nodes::alike);
+    }
+  }
   if (!imported) {
     if (!context.console.quiet) context.console.say(table_of(*subject, {}, context.console.paint));
     return context.console.error(imported.error());
@@ -389,7 +417,7 @@ int run_import(const ImportArgs& args, const Context& context) {
   if (!context.console.quiet)
     context.console.say(table_of(*subject, imported->became, context.console.paint));
   if (!context.console.quiet) context.console.say(notes_of(*imported, subject->masker));
-  const auto code = say_whether_same(found, *subject, context);
+  const auto code = say_whether_same(found, *subject, imported->fewer_gpus, context);
   if (keeps && !context.console.quiet) {
     const std::vector<std::string> next{"nlaunch", "plan", files.experiment, "--site", files.profile};
     context.console.say(fmt::format(

@@ -8,7 +8,6 @@
 
 #include "base/text.h"
 #include "import/job.h"
-#include "shell/launchers.h"
 #include "shell/srun.h"
 
 namespace nlaunch::import {
@@ -24,7 +23,7 @@ class Gpus {
       auto& kept = job_.kept[i];
       const auto& part = job_.part_of(kept);
       const auto all = job_.where(part).gpus_per_node;
-      if (is_ray(kept) || (job_.ray && kept.main)) continue;
+      if (is_ray(kept) || job_.is_of_ray(kept)) continue;
       const auto said = said_gpus(part);
       if (said && all > 0)
         kept.gpus = std::min(*said, all);
@@ -55,8 +54,8 @@ class Gpus {
         return &other != &kept && other.gpus > 0 && runs_beside(kept, other) && job_.meets(kept, other);
       });
       const bool one = most_on_a_node(part) == 1 && kept.work.work != Work::engine;
-      if (!job_.ray && alone && one && kept.gpus > 0 && kept.gpus < all && !visible_of(part) &&
-          !is_given_gpus(part))
+      const bool uses = kept.gpus > 0 || (computes(part) && !kept.exits);
+      if (!job_.ray && alone && one && uses && kept.gpus < all && !visible_of(part) && !is_given_gpus(part))
         kept.gpus = all;
     }
   }
@@ -72,7 +71,7 @@ class Gpus {
     std::vector<std::size_t> placed;
     for (const auto i : largest_first) {
       const auto& kept = job_.kept[i];
-      if (is_ray(kept) || (job_.ray && kept.main)) continue;
+      if (is_ray(kept) || job_.is_of_ray(kept)) continue;
       if (visible_of(job_.part_of(kept)))
         share_visible(i, placed);
       else if (kept.gpus == 0)
@@ -105,15 +104,10 @@ class Gpus {
       if (const auto found = step("", "--gpus-per-task")) return found;
       for (const auto* name : {"--gpus-per-node", "--gres"})
         if (const auto found = step("", name)) return *found / std::max(1U, each);
-      if (const auto found = step("-G", "--gpus")) return *found / tasks_of_step(part);
+      if (const auto found = step("-G", "--gpus"))  // several steps, one on each node, may be one part
+        return *found / std::max(1U, static_cast<std::uint32_t>(part.tasks_of_step));
     }
     return gpus_said_by(part.program, static_cast<std::uint32_t>(nodes_of(part).size()));
-  }
-
-  /// Of one step: several steps, one on each node, may be one part.
-  [[nodiscard]] std::uint32_t tasks_of_step(const Part& part) const {
-    const auto started = shell::started_by(part.step, job_.allocation);
-    return std::max(1U, static_cast<std::uint32_t>(started ? started->tasks.size() : part.tasks.size()));
   }
 
   /// Tasks that all see the same GPUs pick one each by their rank.
@@ -125,6 +119,13 @@ class Gpus {
   static bool may_use_gpus(const Kept& kept, const Part& part) {
     if (kept.main || kept.work.work == Work::training || kept.work.work == Work::engine) return true;
     return kept.exits && !works_on_files(part.program);
+  }
+
+  /// True for a program of which nothing is known but that it may use a GPU.
+  static bool computes(const Part& part) {
+    const auto name = shell::program_name(part.program[0]);
+    return (name.starts_with("python") || name == "uv") && part.program.size() > 1 &&
+           !works_on_files(part.program);
   }
 
   /// True if its step sets which GPUs of the node it gets.
@@ -178,7 +179,8 @@ class Gpus {
   void share_all(std::size_t i) {
     auto& kept = job_.kept[i];
     const bool learns = !job_.ray && job_.is_in_place_of_training(kept);
-    const bool needs = learns || kept.work.work == Work::training || kept.work.work == Work::engine;
+    const bool needs = learns || kept.work.work == Work::training || kept.work.work == Work::engine ||
+                       (!job_.ray && computes(job_.part_of(kept)) && !kept.exits && !kept.main);
     const auto all = job_.where(job_.part_of(kept)).gpus_per_node;
     const auto each = all / most_on_a_node(job_.part_of(kept));
     if (!needs || all == 0) return;

@@ -174,6 +174,7 @@ struct Imported {
   // Both.
   std::map<Destination, std::vector<Remark>> remarks;
   std::vector<Part> parts;
+  bool fewer_gpus = false;          ///< a program sees fewer GPUs than in the script
   std::vector<Remark> not_said;     ///< what the job needs but neither file can express
   std::vector<std::string> became;  ///< for each command of the recording: "learner", "left out: ..."
 };

@@ -132,6 +132,15 @@ bool Job::meets(const Kept& a, const Kept& b) const {
   return std::ranges::any_of(nodes_of(part_of(a)), [&](auto node) { return nodes.contains(node); });
 }
 
+bool Job::is_of_ray(const Kept& one) const {
+  if (!ray || one.main) return ray;
+  const auto& part = part_of(one);
+  const auto gpus = gpus_said_by(part.program, 1).value_or(0);
+  return one.work.work == Work::engine &&
+         (gpus > where(part).gpus_per_node ||
+          option_of(part.program, "--distributed-executor-backend") == "ray");
+}
+
 bool Job::any_trains() const {
   return std::ranges::any_of(kept, [](const auto& one) { return one.work.work == Work::training; });
 }

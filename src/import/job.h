@@ -90,8 +90,9 @@ struct Job {
   [[nodiscard]] bool any_trains() const;
   /// True if the job ends with it, it does not train, and engines use all GPUs of its node.
   [[nodiscard]] bool is_client(const Kept& one) const;
-  /// The job's main program under Ray, whose GPUs are Ray's.
-  [[nodiscard]] bool is_of_ray(const Kept& one) const { return ray && one.main; }
+  /// A program whose GPUs are those of the Ray cluster that the job starts: its main program, or a server
+  /// that needs more GPUs than a node has, or names Ray.
+  [[nodiscard]] bool is_of_ray(const Kept& one) const;
   /// True if no program trains by its name and the job ends with this one.
   [[nodiscard]] bool is_in_place_of_training(const Kept& one) const;
   /// An unused role name: "wait", "wait-2".

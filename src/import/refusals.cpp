@@ -319,6 +319,9 @@ Sentences decides_by_a_name(const Examined& script) {
     std::optional<std::string> name;
     if (words.size() > 2 && words[0] == "case" && has_fixed_patterns(script.lines, one.line))
       name = name_of_case(script.recording, one.text);
+    const auto& printed = script.recording.printed;
+    if (std::ranges::find(printed, one.line, &shell::Absent::line) != printed.end())
+      return {};
     else if (!words.empty() && (words[0] == "[[" || words[0] == "["))
       name = name_compared(words);
     if (!name) return {};

@@ -367,8 +367,10 @@ class Roles {
       const auto& before = job_.kept[i];
       auto& part = job_.out.parts[before.part];
       if (!had_ended(job_.recording, part, next) || changes_files(next)) continue;
-      const bool serves = before.work.work == Work::engine || is_ray(before);
       const bool is_killed = was_ended(job_.recording, part, next);
+      // `ray start` without --block exits, and Ray goes on.
+      if (is_ray(before) && !is_killed && !shell::has(part.program, "--block")) continue;
+      const bool serves = before.work.work == Work::engine || is_ray(before);
       if (serves || (is_killed && before.work.work == Work::training))
         part.problem = fmt::format(
             "the script stops it, or waits for it to exit, before it starts {} at line {}. In a plan, a "
@@ -493,6 +495,7 @@ class Roles {
     if ((sees == 0 && prepares) || sees >= all || visible_of(part) || is_ray(kept) || role.sees_gpus_of_ray)
       return;
     const bool bound = shell::option(part.step, words_of_step(part), "", "--gpus-per-task").has_value();
+    job_.out.fewer_gpus = job_.out.fewer_gpus || !bound;
     if (!bound)
       job_.out.remarks[Destination::roles].push_back(
           {part.line,

@@ -41,7 +41,10 @@ void Processes::end_wait(pid_t pid, Shell& shell) {
   if (shell.awaited.empty()) return;
   for (const auto child : shell.awaited) {
     for (const auto index : programs_[child]) found_[index].by.push_back({pid, shell.ended, shell.kills});
-    if (shell.kills) continue;
+    if (shell.kills) {
+      killed_.insert(child);
+      continue;
+    }
     std::erase(shell.children, child);
     awaited_.insert(child);
   }
@@ -116,7 +119,7 @@ bool Processes::is_awaited(pid_t pid) const {
     if (!parent) return true;
     const auto& shell = shells_.at(*parent);
     const bool is_waiting = !shell.kills && std::ranges::find(shell.awaited, pid) != shell.awaited.end();
-    if (shell.traces && !awaited_.contains(pid) && !is_waiting) return false;
+    if (killed_.contains(pid) || (shell.traces && !awaited_.contains(pid) && !is_waiting)) return false;
     pid = *parent;
   }
   return false;

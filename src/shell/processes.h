@@ -63,6 +63,7 @@ class Processes {
   std::map<std::size_t, WaitedFor> found_;
   std::map<std::size_t, pid_t> pids_;  ///< of the programs
   std::set<pid_t> awaited_;            ///< processes for whose end the shell above them has waited
+  std::set<pid_t> killed_;             ///< and those that it has killed
 };
 
 }  // namespace nlaunch::shell

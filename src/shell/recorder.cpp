@@ -316,6 +316,9 @@ class Recorder final : public Watcher {
     commands_.finish();
     recording_.stopped = end.stopped.empty() && waits_.node_waited() ? "waits" : end.stopped;
     recording_.waits = recording_.stopped == "waits";
+    // `which` looks for what is not here in the recorder's own folder, too.
+    std::erase_if(recording_.asked_for,
+                  [&](const Absent& one) { return one.name.starts_with(own_.folder.native()); });
     if (!end.stopped.empty()) recording_.failed.clear();  // those were stopped here
     if (const auto end_of_script = places_.last_of_the_script()) {
       recording_.last_line = recording_.waits ? waits_.last_line() : end_of_script->line;
@@ -546,7 +549,10 @@ class Recorder final : public Watcher {
   /// bash really runs, and sh runs as bash, which traces what it does; a script that exists only on the
   /// cluster is recorded.
   std::string start_of_shell(const ProgramStart& start, const Words& argv, const std::string& program) {
-    if (const auto task = task_of(start.environment)) {
+    // A shell within the shell of a task is one of its commands.
+    const auto parent = places_.parent_of(start.pid);
+    const bool is_within = parent && task_of_shell(*parent);
+    if (const auto task = task_of(start.environment); task && !is_within) {
       tasks_.try_emplace(start.pid, *task);
       const auto* place = places_.of(start.pid);
       const auto step = launcher_of(start.environment);

@@ -178,9 +178,14 @@ class Roles(Import):
         self.assertIn("note: line 3: bash expands /no/such/lib* to the files on the cluster. learner has no shell", result.stderr)
 
     def test_what_runs_beside_may_end(self):
-        result, experiment, _ = self.import_text("#SBATCH --gpus-per-node=2\npython dispatch.py &\nsleep 5\ntorchrun --nproc_per_node 2 train.py\n")
+        _, experiment, _ = self.planned("#SBATCH --gpus-per-node=2\npython dispatch.py &\nsleep 5\ntorchrun --nproc_per_node 2 train.py\n")
+        self.assertEqual({name: experiment["roles"]["dispatch"][name] for name in ("gpus", "share_gpus_with", "exit")},
+                         {"gpus": 2, "share_gpus_with": "learner", "exit": "ok"})
+        result, experiment, _ = self.import_text("#SBATCH --gpus-per-node=2\n./dispatch &\nsleep 5\ntorchrun --nproc_per_node 2 train.py\n")
         self.assertEqual(yaml.safe_load(experiment)["roles"]["dispatch"]["exit"], "ok")
         self.assertIn("note: line 2: dispatch sees 0 of its node's 2 GPUs (CUDA_VISIBLE_DEVICES), but all of them in the script\n", result.stderr)
+        self.assertIn("The same job, but for the GPUs that a program sees: everything the script would start has the same arguments, working "
+                      "directory and other variables.\n", result.stderr)
 
     def test_what_fails_here_may_fail(self):
         (self.folder / "conf").mkdir()

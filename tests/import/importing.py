@@ -8,7 +8,7 @@ import yaml
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cli"))
 from harness import SOURCE, CliTest  # noqa: E402, F401
 
-SAME = "The same job: "
+SAME = "The same job"
 REFUSED = 65
 USAGE = 64
 TWO_NODES = "#!/bin/bash\n#SBATCH --nodes=2 --ntasks-per-node=1 --gpus-per-node=4\n"

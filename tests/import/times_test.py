@@ -1,0 +1,231 @@
+#!/usr/bin/env python3
+"""`nlaunch import`: when programs start, which have exited by then, and what ends the run."""
+import pathlib
+import sys
+import unittest
+
+import yaml
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from importing import REFUSED, SAME, TWO_NODES, Import  # noqa: E402
+
+
+def ends(roles):
+    """The roles whose exit ends the run."""
+    return {name for name, role in roles.items() if role.get("ends_run", role["kind"] == "learner")}
+
+
+class Ends(Import):
+    """The run ends when the script would."""
+
+    def test_all_that_the_script_waits_for_ends_the_run(self):
+        for script in ("python a.py &\nP=$!\npython b.py\nwait $P\n",
+                       "python a.py &\npython b.py\nwait\n",
+                       "python a.py &\nP=$!\npython b.py\nwhile kill -0 $P 2>/dev/null; do sleep 1; done\n",
+                       "python a.py &\npython b.py\ntail --pid=$! -f /dev/null\n",
+                       "run() { python $1.py; }\nrun a &\nrun b &\nwait\n",
+                       "(python a.py | tee a.log) &\npython b.py\nwait\n"):
+            with self.subTest(script):
+                roles = self.roles(script)
+                self.assertEqual((len(roles), len(ends(roles))), (2, 2), roles)
+
+    def test_what_is_killed_or_left_does_not(self):
+        for script in ("python a.py &\nA=$!\npython b.py &\nB=$!\nwait $B\nkill $A\n",
+                       "python a.py &\npython b.py\n",
+                       "f() { python a.py; }\nf &\npython b.py\n",
+                       "python a.py &\nA=$!\npython b.py\nkill $A\nwait $A\n"):
+            with self.subTest(script):
+                roles = self.roles(script)
+                self.assertEqual(ends(roles), {"learner"})
+                self.assertEqual((roles["a"]["exit"], roles["learner"]["command"]), ("ok", ["python", "b.py"]))
+
+    def test_ranks_that_a_script_starts_one_by_one_are_learners(self):
+        hosts = "n=($(scontrol show hostnames))\n"
+        roles = self.roles(TWO_NODES + hosts + "srun -N1 -n1 -w ${n[1]} python main.py --rank 1 --to ${n[0]} &\n"
+                           "srun -N1 -n1 -w ${n[0]} python main.py --rank 0 --to ${n[0]}\nwait\n")
+        self.assertEqual([(role["kind"], role["gpus"], role.get("ends_run")) for role in roles.values()], [("learner", 4, None)] * 2)
+
+    def test_a_wait_for_any_of_several_is_refused(self):
+        for wait in ("wait -n", "wait %2"):
+            with self.subTest(wait):
+                self.assertIn(f"error: line 3: `{wait}` does not say for which program it waits: wait for its process id (PID=$!, then wait "
+                              "\"$PID\") [import.wait]\n", self.refusal(f"python a.py &\npython b.py &\n{wait}\n"))
+
+
+class Order(Import):
+    """What has exited when another program starts."""
+
+    def different(self, text):
+        result, _, _ = self.import_text(text)
+        self.assertEqual(result.returncode, REFUSED, result.stderr)
+        self.assertIn("Not the same job:\n", result.stderr)
+        return result.stderr
+
+    def test_a_poll_is_a_wait(self):
+        _, experiment, _ = self.planned("python a.py &\nP=$!\nwhile kill -0 $P 2>/dev/null; do sleep 60; done\npython b.py\n")
+        self.assertEqual((experiment["start"], experiment["roles"]["a"]["kind"]), ([["a"], ["learner"]], "task"))
+
+    def test_a_check_that_a_server_lives_is_none(self):
+        _, experiment, _ = self.planned("#SBATCH --gpus-per-node=2\nCUDA_VISIBLE_DEVICES=0 vllm serve m --port 8000 &\nP=$!\n"
+                                        "until curl -sf localhost:8000/health; do kill -0 $P || exit 1; sleep 5; done\nkill -0 $P || exit 1\n"
+                                        "CUDA_VISIBLE_DEVICES=1 python train.py\n")
+        self.assertEqual([role["kind"] for role in experiment["roles"].values()], ["engine", "learner"])
+
+    def test_one_after_the_other_in_a_subshell(self):
+        _, experiment, _ = self.planned("(python a.py; python b.py) &\nwait\n")
+        self.assertEqual((experiment["start"], experiment["roles"]["a"]["kind"]), ([["a"], ["learner"]], "task"))
+        # Two at once, each of two programs: stages would let each wait for the other's first.
+        said = self.different("for s in 0 1; do (python train.py $s; python eval.py $s) & done\nwait\n")
+        self.assertRegex(said, r"  line 1: in the plan eval(-2)? starts after learner(-2)? has exited; the script does not wait for that\n")
+        said = self.different("(python a.py; python c.py) &\npython b.py\nwait\n")
+        self.assertIn("starts after", said)
+
+    def test_what_overlaps_is_not_put_in_a_row(self):
+        said = self.different("python a.py 1 &\nsleep 2\npython b.py 2\nwait\npython c.py 3\n")
+        self.assertIn("  line 3: in the plan b starts after a has exited; the script does not wait for that\n", said)
+
+
+class Ports(Import):
+    FREE = "$(python -c 'import socket; s=socket.socket(); s.bind((\"\",0)); print(s.getsockname()[1])')"
+
+    def test_a_port_of_the_batch_script_is_one_for_all_ranks(self):
+        roles = self.roles(TWO_NODES + f"P={self.FREE}\nsrun bash -c \"torchrun --nnodes 2 --nproc_per_node 4 --node_rank \\$SLURM_NODEID --master_port $P train.py\"\n")
+        self.assertEqual(roles["learner"]["command"][-2:], ["${role.learner.0.ports.port}", "train.py"])
+
+    def test_a_port_of_a_task_is_its_own(self):
+        text = 'P=$(python -c "import socket; s=socket.socket(); s.bind((str(),0)); print(s.getsockname()[1])"); vllm serve m --port $P --tensor-parallel-size 4'
+        roles = self.roles(TWO_NODES + f"srun bash -c '{text}'\n")
+        self.assertIn("${self.ports.http}", next(iter(roles.values()))["command"])
+
+    def test_two_ports_are_two(self):
+        roles = self.roles(f"A={self.FREE}\nB={self.FREE}\npython train.py --a $A --b $B\n")
+        self.assertEqual((roles["learner"]["ports"], roles["learner"]["command"][2:]),
+                         (["port", "port2"], ["--a", "${self.ports.port}", "--b", "${self.ports.port2}"]))
+
+
+class Gpus(Import):
+    FOUR_TASKS = "#SBATCH --nodes=1 --ntasks-per-node=4 --gpus-per-node=4\n"
+
+    def test_tasks_that_get_a_gpu_each_see_that_alone(self):
+        for step in ("srun bash -c 'export RANK=$SLURM_PROCID CUDA_VISIBLE_DEVICES=$SLURM_LOCALID; python train.py'\n",
+                     "srun --gpus-per-task=1 bash -c 'export RANK=$SLURM_PROCID; python train.py'\n"):
+            with self.subTest(step):
+                learner = self.roles(self.FOUR_TASKS + step)["learner"]
+                self.assertEqual((learner["gpus"], learner.get("rendezvous")), (1, None))
+
+    def test_tasks_that_see_all_gpus_pick_by_their_local_rank(self):
+        for step in ("srun --gpu-bind=none python train.py\n", "srun python train.py\n"):
+            with self.subTest(step):
+                learner = self.roles(self.FOUR_TASKS + step)["learner"]
+                self.assertEqual((learner["per_node"], learner["gpus"], learner["rendezvous"]), (4, 1, "torch"))
+        roles = self.roles(self.FOUR_TASKS + "srun bash -c 'LOCAL_RANK=$SLURM_LOCALID python embed.py'\npython summarize.py\n")
+        self.assertEqual((roles["embed"]["kind"], roles["embed"]["rendezvous"]), ("task", "torch"))
+
+    def test_gpus_of_a_step_on_one_node_are_those_of_that_step(self):
+        roles = self.roles(TWO_NODES + "for n in $(scontrol show hostnames); do srun -N1 -n1 -w $n --gpus=4 python eval.py & done\nwait\n")
+        self.assertEqual(roles["learner"]["gpus"], 4)
+
+    def test_a_server_on_ray_has_the_gpus_of_ray(self):
+        roles = self.roles(TWO_NODES + "n=($(scontrol show hostnames))\n"
+                           "srun -N1 -n1 -w ${n[0]} bash -c 'ray start --head --port=5000 && vllm serve m --port 9876 --tensor-parallel-size 8' &\n"
+                           "srun -N1 -n1 -w ${n[1]} ray start --block --address=${n[0]}:5000 &\npython test.py\n")
+        self.assertEqual((roles["server"].get("gpus"), roles["server"]["wrapper"]), (None, ["env", "-u", "CUDA_VISIBLE_DEVICES"]))
+
+
+class Steps(Import):
+    def test_an_empty_environment_keeps_its_task(self):
+        learner = self.roles(TWO_NODES + "srun env -i PATH=$PATH python train.py\n")["learner"]
+        self.assertEqual((learner["per_node"], learner["command"]), (1, ["python", "train.py"]))
+
+    def test_a_step_without_variables_runs_where_it_is(self):
+        _, experiment, _ = self.planned(TWO_NODES + "srun --export=NONE python train.py\n")
+        self.assertEqual(experiment["workdir"], str(self.folder))
+
+    def test_what_ssh_gets_from_the_site(self):
+        _, experiment, _ = self.planned(TWO_NODES + "n=($(scontrol show hostnames))\nfor h in ${n[@]}; do ssh $h \"cd $PWD; python train.py --on $h\" & done\nwait\n",
+                                        "--env", "SCRATCH=/scratch/ada")
+        self.assertEqual(len(experiment["roles"]), 1)
+
+    def test_commands_within_a_task_may_fail(self):
+        (self.folder / "inner.sh").write_text("which no-such-program || true\nbash -c 'exit 3' || true\npython train.py\n")
+        self.assertIn("learner", self.roles(TWO_NODES + "srun bash inner.sh\n"))
+
+    def test_all_tasks_are_recorded_if_they_differ(self):
+        roles = self.roles(Gpus.FOUR_TASKS + "srun bash -c 'python train.py --port $((29500 + SLURM_LOCALID * SLURM_LOCALID))'\n")
+        self.assertEqual([role["command"][-1] for role in roles.values()], ["29500", "29501", "29504", "29509"])
+
+    def test_one_cpu_for_each_task(self):
+        _, _, profile = self.planned(TWO_NODES.replace("tasks-per-node=1", "tasks-per-node=4") + "srun python train.py\n")
+        self.assertEqual(profile["scheduler"]["directives"]["cpus-per-task"], 4)
+
+    def test_another_distribution_is_refused(self):
+        for script in ("#SBATCH --distribution=cyclic\nsrun python train.py\n", "export SLURM_DISTRIBUTION=cyclic\nsrun python train.py\n"):
+            with self.subTest(script):
+                self.assertIn("a plan numbers its processes node by node (block)", self.refusal(TWO_NODES + script))
+
+
+class OfTheCluster(Import):
+    """What only the cluster knows is no value."""
+
+    def test_the_name_of_an_interface(self):
+        for command in ("ip route show default | awk '{print $5}'", "ip route get 8.8.8.8 | grep -oP 'dev \\K\\S+'", "ip -o link show up | awk -F': ' 'NR==1{print $2}'"):
+            with self.subTest(command):
+                self.assertIn("error: a command of the script contains 'recif0', which stands for a network interface of the cluster. Give the output of "
+                              "the command with --prints 'PART OF THE COMMAND=TEXT' [import.unknown]\n",
+                              self.refusal(f"export NCCL_SOCKET_IFNAME=$({command})\npython train.py\n"))
+        _, _, profile = self.planned("export NCCL_SOCKET_IFNAME=$(ip route show default | awk '{print $5}')\npython train.py\n",
+                                     "--prints", "ip route=default via 1.2.3.4 dev ib0")
+        self.assertEqual(profile["env"]["set"]["NCCL_SOCKET_IFNAME"], "ib0")
+
+    def test_the_address_of_an_interface_as_ip_prints_it(self):
+        for command in ("ip -4 -o addr show ib0 | awk '{print $4}' | cut -d/ -f1", "ip addr show ib0 | grep 'inet ' | awk '{print $2}' | cut -d/ -f1",
+                        "ifconfig ib0 | grep 'inet ' | awk '{print $2}'", "ip -br addr show ib0 | awk '{print $3}' | cut -d/ -f1",
+                        "ip route get 1.1.1.1 | grep -oP 'src \\K\\S+'"):
+            with self.subTest(command):
+                self.assertEqual(self.roles(f"python train.py --at $({command})\n")["learner"]["command"][-1], "${self.host}")
+
+    def test_folders_that_are_not_here(self):
+        learner = self.roles("python train.py $(readlink -f /projects/x/data) $(realpath /projects/x/../y)\n")["learner"]
+        self.assertEqual(learner["command"][2:], ["/projects/x/data", "/projects/y"])
+
+    def test_where_a_program_is(self):
+        self.assertIn("which stands for where the cluster has a program (`which`).",
+                      self.refusal("export CUDA_HOME=$(dirname $(dirname $(which nvcc)))\npython train.py\n"))
+
+    def test_a_decision_by_a_made_up_name(self):
+        for script, name in (("case $(hostname) in nid*) X=1;; *) X=2;; esac\n", "rec-node-0"), ("[[ $(hostname) == nid* ]] && X=1 || X=2\n", "rec-node-0"),
+                             ('[ "$SLURM_CLUSTER_NAME" = juwels ] && X=1 || X=2\n', "rec-cluster"),
+                             ('case "$SLURM_JOB_PARTITION" in\n  gpu*) X=1;;\n  *) X=2;;\nesac\n', "rec-partition")):
+            with self.subTest(script):
+                self.assertIn(f"the script decides by '{name}', which is a made-up name: give that of the cluster with --",
+                              self.refusal(script + "python train.py $X\n"))
+        self.planned("case $(hostname) in nid*) X=1;; *) X=2;; esac\npython train.py $X\n", "--prints", "hostname=nid001")
+        # Names of the job itself are known.
+        self.planned(TWO_NODES + "head=$(scontrol show hostnames | head -n1)\n[ $(hostname) = login ] && exit 1\nsrun python train.py --head $head\n")
+
+    def test_an_environment_of_conda_by_its_folder(self):
+        _, experiment, _ = self.planned("conda activate ./envs/rl\npython train.py\n")
+        self.assertEqual(experiment["env"]["set"]["CONDA_PREFIX"], f"{self.folder}/envs/rl")
+
+
+class Codes(Import):
+    """What a script does after a failure is not recorded."""
+
+    def test_each_is_noted(self):
+        for script, note in (
+                ("if python a.py; then python b.py; else python c.py; fi\n",
+                 "line 1: the script goes on by the exit code of a (if), which was 0 here: after another one, the run stops"),
+                ("python a.py || echo failed\npython b.py\n", "line 1: a may fail in the script (|| echo): here the run then stops"),
+                ("python a.py\nRC=$?\npython b.py\n", "line 2: the script reads an exit code, which was 0 here: what it does after a failure is not "
+                                                    "imported, and the run stops"),
+                ("python a.py --tag $$\n", "line 1: $$ is a process id, which differs in each job, but the plan has the number it was here"),
+                ("umask 077\npython a.py\n", "line 1: umask 077: not imported")):
+            with self.subTest(script):
+                result, experiment, _ = self.import_text(script)
+                self.assertIn(f"note: {note}\n", result.stderr)
+                self.assertTrue(yaml.safe_load(experiment)["roles"])
+                self.assertTrue(result.stderr.splitlines()[-1].startswith(SAME), result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
