@@ -130,6 +130,33 @@ void add_plan_options(Command command, PlanArgs& args, Experiment experiment) {
   add_site_options(command, args);
 }
 
+std::string has_equals(const std::string& word) {
+  return word.find('=') == std::string::npos || word.starts_with('=')
+             ? fmt::format("'{}' has no = after the name", word)
+             : "";
+}
+
+std::vector<std::pair<std::string, std::string>> ClusterArgs::parted_prints() const {
+  std::vector<std::pair<std::string, std::string>> parted;
+  for (const auto& entry : prints) {
+    const auto equals = entry.find('=');
+    parted.emplace_back(entry.substr(0, equals), entry.substr(equals + 1));
+  }
+  return parted;
+}
+
+void add_cluster_options(Command app, ClusterArgs& args) {
+  app.option("--prints", args.prints, "What a command whose line contains TEXT prints; may be repeated")
+      .value_name("TEXT=OUTPUT")
+      .one_word_each()
+      .checked(has_equals);
+  app.option("--exists", args.existing,
+             "A file that exists on the cluster, or a directory (with a trailing /); may be repeated")
+      .value_name("PATH")
+      .one_word_each()
+      .checked([](const std::string& path) { return path.empty() ? "an empty path names no file" : ""; });
+}
+
 void add_site_options(Command app, PlanArgs& args) {
   auto command = app.section(kPlanOptions);
   command.option("--site", args.site, "Site profile, by name or file");

@@ -2,6 +2,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/diagnostic.h"
@@ -38,6 +39,19 @@ void add_plan_options(Command app, PlanArgs& args, Experiment experiment);
 inline constexpr const char* kPlanOptions = "Plan options";
 /// All options except those that select the experiment.
 void add_site_options(Command app, PlanArgs& args);
+
+/// What a script that is recorded finds on the cluster.
+struct ClusterArgs {
+  std::vector<std::string> prints;    ///< "TEXT=OUTPUT", as parted_prints reads it
+  std::vector<std::string> existing;  ///< paths
+
+  /// The prints as shell::RecordRequest wants them.
+  [[nodiscard]] std::vector<std::pair<std::string, std::string>> parted_prints() const;
+};
+/// Its options, --prints and --exists.
+void add_cluster_options(Command app, ClusterArgs& args);
+/// "'x' has no = after the name", or empty.
+std::string has_equals(const std::string& word);
 
 /// The site profile that the options name, or that matches the machine.
 Result<config::Site> load_site(const PlanArgs& args, const Context& context, launch::MachineSource& machine);

@@ -43,8 +43,7 @@ struct ImportArgs {
   bool all_tasks = false;  ///< no option: record every task of large steps, too
   std::vector<std::string> arguments;
   std::vector<std::string> variables;
-  std::vector<std::string> prints;
-  std::vector<std::string> existing;
+  ClusterArgs cluster;
   std::optional<unsigned> nodes;
   std::optional<unsigned> gpus;
 };
@@ -133,22 +132,18 @@ struct Call {
 /// The request for bash.
 shell::RecordRequest request_of(const ImportArgs& args, const Call& call, const std::string& chdir,
                                 const shell::Allocation& allocation) {
-  shell::RecordRequest request{.script = call.script,
-                               .arguments = call.arguments,
-                               .variables = call.variables,
-                               .folder = call.folder,
-                               .chdir = chdir,
-                               .existing = args.existing,
-                               .per_node = args.per_node,
-                               .all_tasks = args.all_tasks,
-                               .files = call.files,
-                               .allocation = allocation,
-                               .limits = {}};
-  for (const auto& entry : args.prints) {
-    const auto equals = entry.find('=');
-    request.prints.emplace_back(entry.substr(0, equals), entry.substr(equals + 1));
-  }
-  return request;
+  return {.script = call.script,
+          .arguments = call.arguments,
+          .variables = call.variables,
+          .folder = call.folder,
+          .chdir = chdir,
+          .prints = args.cluster.parted_prints(),
+          .existing = args.cluster.existing,
+          .per_node = args.per_node,
+          .all_tasks = args.all_tasks,
+          .files = call.files,
+          .allocation = allocation,
+          .limits = {}};
 }
 
 /// In a heterogeneous job, they belong to the first component.
@@ -427,12 +422,6 @@ int run_import(const ImportArgs& args, const Context& context) {
   return code;
 }
 
-std::string has_equals(const std::string& word) {
-  return word.find('=') == std::string::npos || word.starts_with('=')
-             ? fmt::format("'{}' has no = after the name", word)
-             : "";
-}
-
 void add_import(Command program, Context& context) {
   auto args = std::make_shared<ImportArgs>();
   auto command =
@@ -474,16 +463,7 @@ void add_import(Command program, Context& context) {
       .value_name("NAME=VALUE")
       .one_word_each()
       .checked(has_equals);
-  command.option("--prints", args->prints, "What a command whose line contains TEXT prints; may be repeated")
-      .value_name("TEXT=OUTPUT")
-      .one_word_each()
-      .checked(has_equals);
-  command
-      .option("--exists", args->existing,
-              "A file that exists on the cluster, or a directory (with a trailing /); may be repeated")
-      .value_name("PATH")
-      .one_word_each()
-      .checked([](const std::string& path) { return path.empty() ? "an empty path names no file" : ""; });
+  add_cluster_options(command, args->cluster);
   command.option("ARGUMENT", args->arguments, "Arguments of the script, after --")
       .value_name("-- [ARGUMENT...]");
   command.when_called(

@@ -25,6 +25,7 @@ struct LintArgs {
   std::vector<std::string> allow;
   std::vector<std::string> releases;
   lint::ScriptJob job;  ///< how scripts are called
+  ClusterArgs cluster;
   std::string explain;
   bool strict = false;
   bool json = false;
@@ -169,6 +170,8 @@ int run_lint(LintArgs& args, const Context& context) {
   words.erase(files, words.end());
   args.job.nodes = args.plan.nodes;
   args.job.variables = args.plan.env;
+  args.job.existing = args.cluster.existing;
+  args.job.prints = args.cluster.parted_prints();
   if (!args.explain.empty()) return explain(args.explain, context);
   if (args.files.empty() && args.plan.plan_file.empty()) {
     context.console.say(
@@ -197,6 +200,7 @@ void add_lint(Command program, Context& context) {
   add_site_options(command, args->plan);  // --nodes and --env also apply to a script
   command.option("--gpus", args->job.gpus, "GPUs per node, for a script whose directives do not set it")
       .in_range(0, kMostGpus);
+  add_cluster_options(command, args->cluster);
   command.option("--allow", args->allow, "Ignore this rule; may be repeated")
       .value_name("RULE")
       .one_word_each();

@@ -141,6 +141,8 @@ LintInput recorded_script(const std::shared_ptr<const SourceFile>& file, const S
   request.arguments = job.arguments;
   request.keeps_trace = file->text.find("set +") != std::string::npos;
   request.variables = variables_of_job(input.batch, job.variables);
+  request.prints = job.prints;
+  request.existing = job.existing;
   request.allocation = allocation_of(input);
   request.allocation.nodes = job.nodes.value_or(request.allocation.nodes);
   request.allocation.gpus_per_node = job.gpus.value_or(request.allocation.gpus_per_node);

@@ -24,9 +24,11 @@ shell::Allocation allocation_of(const LintInput& input);
 /// How to call a script for recording.
 struct ScriptJob {
   std::vector<std::string> arguments{};
-  std::vector<std::string> variables{};  ///< "NAME=VALUE"
-  std::optional<unsigned> nodes{};       ///< nullopt: as in the directives
-  std::optional<unsigned> gpus{};        ///< of each node
+  std::vector<std::string> variables{};                       ///< "NAME=VALUE"
+  std::optional<unsigned> nodes{};                            ///< nullopt: as in the directives
+  std::optional<unsigned> gpus{};                             ///< of each node
+  std::vector<std::string> existing{};                        ///< as in RecordRequest
+  std::vector<std::pair<std::string, std::string>> prints{};  ///< likewise
 };
 
 /// Records a script and makes its input. The input tells what could not be recorded; it always has the

@@ -282,7 +282,12 @@ std::string long_option(std::string_view option) {
       {'O', "overcommit"}, {'o', "output"},        {'p', "partition"},     {'Q', "quiet"},
       {'q', "qos"},        {'S', "core-spec"},     {'s', "oversubscribe"}, {'t', "time"},
       {'v', "verbose"},    {'w', "nodelist"},      {'x', "exclude"}};
-  if (option.starts_with("--") || option.size() < 2) return std::string(option);
+  constexpr std::string_view kDashes = "--";
+  if (option.starts_with(kDashes)) {
+    const auto name = option.substr(kDashes.size(), option.find('=') - kDashes.size());
+    return fmt::format("--{}{}", plan::sbatch_option(name), option.substr(kDashes.size() + name.size()));
+  }
+  if (option.size() < 2) return std::string(option);
   for (const auto& [letter, word] : kShort) {
     if (option[1] != letter) continue;
     auto value = option.substr(2);

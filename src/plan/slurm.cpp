@@ -163,12 +163,19 @@ Slurm make_slurm(const config::Experiment& experiment, const config::Site& site,
   return slurm;
 }
 
+std::string sbatch_option(std::string_view name) {
+  auto names = options_of(kSbatch);
+  for (const auto& owned : kSbatchOwned) names.emplace_back(owned.name);
+  for (auto& other : text::split(kSbatchOthers, ' ')) names.push_back(std::move(other));
+  std::erase_if(names, [&](const std::string& one) { return !one.starts_with(name); });
+  return names.size() == 1 && !name.empty() ? names[0] : std::string(name);
+}
+
 bool sbatch_takes(std::string_view name) {
   auto names = options_of(kSbatch);
   for (const auto& owned : kSbatchOwned) names.emplace_back(owned.name);
   for (auto& other : text::split(kSbatchOthers, ' ')) names.push_back(std::move(other));
-  if (std::ranges::find(names, name) != names.end()) return true;
-  return std::ranges::count_if(names, [&](const std::string& one) { return one.starts_with(name); }) == 1;
+  return std::ranges::find(names, name) != names.end() || sbatch_option(name) != name;
 }
 
 bool sbatch_needs_value(std::string_view name) {

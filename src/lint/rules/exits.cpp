@@ -348,5 +348,67 @@ const Registered<Rule> pid_of_tee_rule{{
     .check = check_pid_of_tee,
 }};
 
+void check_code_of_wait(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  const SourceLines lines(input.script->file);
+  const bool any = std::ranges::any_of(
+      input.script->programs, [](const Program& program) { return program.works && program.background; });
+  static const RE2 kReads(R"re(\$\?|\$\{\?\})re");
+  for (const auto& command : input.script->commands) {
+    if (!any || command.words.size() != 1 || command.words[0] != "wait" ||
+        command.span.file != input.script->file || text::trim(lines.line(command.span.line)) != "wait")
+      continue;
+    auto next = command.span.line + 1;
+    while (next <= lines.count() &&
+           (text::trim(lines.line(next)).empty() || text::trim(lines.line(next)).starts_with('#')))
+      ++next;
+    if (!RE2::PartialMatch(lines.line(next), kReads)) continue;
+    return report.warning(lines.whole(next),
+                          {"this exit code is always 0: wait without process ids returns 0",
+                           "whatever the programs in the background returned is lost",
+                           "keep their ids (pids+=($!)), and for each: wait \"$pid\" || code=$?", ""});
+  }
+}
+
+const Registered<Rule> code_of_wait_rule{{
+    .order = 466,
+    .name = "code-of-wait",
+    .title = "the exit code of a wait for all",
+    .explain = "wait returns the exit code of a process only if it is told which one.",
+    .source = "bash(1), wait",
+    .check = check_code_of_wait,
+}};
+
+void check_counter_ends_script(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  const auto& script = *input.script;
+  static const RE2 kCounts(R"re(^\s*\(\(\s*(\w+)\s*(?:\+\+|--)\s*\)\)\s*(?:;.*|#.*)?$)re");
+  const SourceLines lines(script.file);
+  bool errexit = shebang_sets(script, kErrexit);
+  for (const auto& command : script.commands)
+    if (command.shell == script.shell) errexit = sets_option(command, kErrexit).value_or(errexit);
+  if (!errexit) return;
+  for (const auto number : lines_of_commands(lines)) {
+    std::string name;
+    if (!RE2::PartialMatch(lines.line(number), kCounts, &name)) continue;
+    // It begins at 0, and `((A++))` has the value before.
+    const RE2 zero(fmt::format(R"re((?m)^\s*(?:local\s+|declare\s+(?:-i\s+)?)?{}=0\s*(?:$|[;#]))re", name));
+    if (!RE2::PartialMatch(script.file->text, zero)) continue;
+    return report.error(lines.whole(number),
+                        {fmt::format("under set -e the script exits here if {} is 0", name),
+                         "(( )) returns 1 if its value is 0, and the value of a++ is the one before",
+                         fmt::format("{0}=$(({0} + 1)), or ((++{0}))", name), ""});
+  }
+}
+
+const Registered<Rule> counter_ends_script_rule{{
+    .order = 467,
+    .name = "counter-ends-script",
+    .title = "a counter that ends the script",
+    .explain = "((a++)) is a command: its exit code is 1 if its value, that of a before, is 0.",
+    .source = "bash(1), Compound Commands",
+    .check = check_counter_ends_script,
+}};
+
 }  // namespace
 }  // namespace nlaunch::lint

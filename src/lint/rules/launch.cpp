@@ -594,5 +594,57 @@ const Registered<Rule> rendezvous_option_rule{{
     .check = check_rendezvous_option,
 }};
 
+/// The word that the launcher takes for the training script: the first one after its own options.
+std::optional<std::string> python_as_script(const Program& program) {
+  static const RE2 kPython(R"((?:.*/)?python[\d.]*)");
+  const auto& words = program.words;
+  const bool any_program = shell::has(words, "--no_python") || shell::has(words, "--no-python");
+  const bool is_module = shell::program_name(words[0]).starts_with("python");
+  static const shell::Options kFlags{"--standalone",
+                                     "--use_env",
+                                     "--use-env",
+                                     "--multi_gpu",
+                                     "--mixed_precision",
+                                     "launch",
+                                     "torch.distributed.run",
+                                     "torch.distributed.launch"};
+  for (std::size_t i = 1; !any_program && i < words.size(); ++i) {
+    if (words[i].ends_with(".py")) return std::nullopt;
+    if (!RE2::FullMatch(words[i], kPython)) continue;
+    // `--option python` is a value.
+    const auto& before = words[i - 1];
+    const bool is_value =
+        before.starts_with("--") && before.find('=') == std::string::npos && !kFlags.contains(before);
+    if (is_value || (is_module && before == "-m")) continue;
+    return words[i];
+  }
+  return std::nullopt;
+}
+
+void check_python_as_script(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  each_line(*input.script, [&](const Program& program, const std::vector<const Program*>&) {
+    const auto launcher = launcher_of(program);
+    const auto python = launcher ? python_as_script(program) : std::nullopt;
+    if (!python || launcher->name == "lightning" || launcher->name == "fabric") return;
+    report.error(program.span, {fmt::format("{} takes {} for the training script", launcher->name, *python),
+                                "it starts `python python …` on each rank: can't open file 'python'",
+                                launcher->name == "torchrun" ? "leave the word out, or pass --no-python"
+                                                             : "leave the word out",
+                                ""});
+  });
+}
+
+const Registered<Rule> python_as_script_rule{{
+    .order = 438,
+    .name = "python-as-script",
+    .title = "a launcher that is told to run python",
+    .explain =
+        "torchrun, accelerate launch and deepspeed start Python themselves: their first argument is the "
+        "script.",
+    .source = "torch/distributed/run.py, training_script",
+    .check = check_python_as_script,
+}};
+
 }  // namespace
 }  // namespace nlaunch::lint

@@ -81,8 +81,31 @@ bool is_used_by(const std::string& script, const std::string& name) {
   });
 }
 
+/// "NNCL_DEBUG": the first part of a name is almost that of NCCL, and with NCCL's it is a variable.
+std::optional<std::string> in_near_family(const std::string& name) {
+  const auto underscore = name.find('_');
+  if (underscore == std::string::npos) return std::nullopt;
+  const auto begin = name.substr(0, underscore);
+  for (const std::string family : {"NCCL", "VLLM", "GLOO"}) {
+    auto sorted = begin;
+    auto other = family;
+    std::ranges::sort(sorted);
+    std::ranges::sort(other);
+    const bool is_near = is_off_by_one(begin, family) || (begin != family && sorted == other);
+    if (is_near && !find_variables(family + name.substr(underscore)).empty())
+      return family + name.substr(underscore);
+  }
+  return std::nullopt;
+}
+
 /// vLLM's table is not complete: only a name that is almost one of its own is told.
 void check_near_name(const Setting& setting, Report& report) {
+  if (const auto near = in_near_family(setting.name);
+      near && setting.exported && setting.span.file && !is_used_by(setting.span.file->text, setting.name))
+    return report.warning(setting.span,
+                          {fmt::format("nothing reads {}, but {} is a variable", setting.name, *near),
+                           "unknown variables are silently ignored: the setting has no effect",
+                           fmt::format("{} (nlaunch env --doc {})", *near, *near), ""});
   constexpr std::string_view kPrefix = "VLLM_";
   if (!setting.exported || !setting.name.starts_with(kPrefix) || !setting.span.file ||
       is_used_by(setting.span.file->text, setting.name))

@@ -513,5 +513,57 @@ const Registered<Rule> left_on_hosts_rule{{
     .check = check_left_on_hosts,
 }};
 
+/// The port of a server that listens on 127.0.0.1 unless it is told a host: SGLang, Ollama, llama.cpp.
+std::optional<std::string> local_port(const Program& program) {
+  const auto name = program_name(program.words[0]);
+  const bool sglang = shell::has(program.words, "sglang.launch_server");
+  if (value_of(program, {"--host"})) return std::nullopt;
+  if (name == "ollama" && shell::has(program.words, "serve") && variable(program, "OLLAMA_HOST").empty())
+    return "11434";
+  if (!sglang && name != "llama-server") return std::nullopt;
+  return value_of(program, {"--port"}).value_or(sglang ? "30000" : "8080");
+}
+
+/// "rec-node-0:30000", or the two in a row: `nc -z rec-node-0 30000`.
+bool names_port_of_node(const Program& program, const std::string& port) {
+  const auto names_node = [](const std::string& word) {
+    return word.find("rec-node-") != std::string::npos || word.find("10.77.") != std::string::npos;
+  };
+  for (std::size_t i = 0; i < program.words.size(); ++i) {
+    const auto& word = program.words[i];
+    if (!names_node(word)) continue;
+    if (word.find(":" + port) != std::string::npos || word.ends_with("/" + port)) return true;
+    if (i + 1 < program.words.size() && program.words[i + 1] == port) return true;
+  }
+  return false;
+}
+
+void check_local_server(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  for (const auto& server : input.script->programs) {
+    const auto port = server.works ? local_port(server) : std::nullopt;
+    if (!port) continue;
+    for (const auto& program : input.script->programs) {
+      if (&program == &server || !names_port_of_node(program, *port)) continue;
+      return report.error(
+          server.span,
+          {fmt::format(
+               "this server listens on 127.0.0.1 only, but line {} uses the name or address of its node",
+               program.span.line),
+           "connections to any other address of the node are refused, also from the node itself",
+           "--host 0.0.0.0 and an --api-key, or localhost in what connects", ""});
+    }
+  }
+}
+
+const Registered<Rule> local_server_rule{{
+    .order = 468,
+    .name = "local-server",
+    .title = "a server that others cannot reach",
+    .explain = "SGLang, Ollama and llama.cpp listen on 127.0.0.1 unless they are told a host.",
+    .source = "SGLang, Server Arguments, --host; Ollama FAQ; llama.cpp tools/server/README.md",
+    .check = check_local_server,
+}};
+
 }  // namespace
 }  // namespace nlaunch::lint

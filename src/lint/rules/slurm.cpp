@@ -692,5 +692,115 @@ const Registered<Rule> node_list_rule{{
     .check = check_node_list,
 }};
 
+/// The GPUs that an option requests: 4 of "--gres=gpu:a100:4", "--gpus=4"; nullopt: none, or not a number.
+std::optional<std::uint32_t> gpus_in(const std::vector<StepOption>& options, std::string_view name) {
+  const auto* option = find_option(options, name);
+  if (option == nullptr) return std::nullopt;
+  auto value = value_of(*option, name);
+  if (name == "--gres" && !value.starts_with("gpu")) return std::nullopt;
+  if (value.find(',') != std::string::npos) return std::nullopt;
+  return text::whole_number<std::uint32_t>(value.substr(value.rfind(':') + 1));
+}
+
+void check_gpu_requests(const LintInput& input, Report& report) {
+  const auto all = gpus_in(input.batch, "--gpus");
+  if (!all || !input.nodes || !input.components.empty()) return;
+  for (const auto* name : {"--gpus-per-node", "--gres", "--gpus-per-task"}) {
+    const auto each = gpus_in(input.batch, name);
+    const auto asked = shell::asked_for([&](std::string_view option) {
+      const auto* found = find_option(input.batch, fmt::format("--{}", option));
+      return found == nullptr ? "" : value_of(*found, fmt::format("--{}", option));
+    });
+    const auto tasks = std::max(1U, asked.tasks);
+    const auto per_node =
+        std::string_view(name) == "--gpus-per-task" ? each.value_or(0) * tasks : each.value_or(0);
+    if (!each || per_node * *input.nodes == *all) continue;
+    return report.warning(
+        find_option(input.batch, "--gpus")->span,
+        {fmt::format("--gpus={} is not what {} asks for: {} nodes with {} each are {}", *all, name,
+                     *input.nodes, text::count(per_node, "GPU"), per_node * *input.nodes),
+         "--gpus is the number of GPUs of the whole job: Slurm rejects the job, or gives it fewer GPUs "
+         "than the programs expect",
+         fmt::format("{} alone", name), ""});
+  }
+}
+
+const Registered<Rule> gpu_requests_rule{{
+    .order = 403,
+    .name = "gpu-requests",
+    .title = "two requests for GPUs that differ",
+    .explain = "--gpus counts the GPUs of the job, --gpus-per-node and --gres those of each node, and "
+               "--gpus-per-task those of each task.",
+    .source = "sbatch(1), --gpus",
+    .check = check_gpu_requests,
+}};
+
+void check_given_twice(const LintInput& input, Report& report) {
+  if (!input.script || !input.components.empty()) return;
+  for (std::size_t i = 0; i < input.batch.size(); ++i) {
+    const auto& later = input.batch[i];
+    const auto name = later.text.substr(0, later.text.find('='));
+    const auto value = value_of(later, name);
+    if (value.empty() || name == "--mail-type") continue;  // sbatch adds those up
+    for (std::size_t k = 0; k < i; ++k) {
+      const auto before = value_of(input.batch[k], name);
+      if (before.empty() || before == value || input.batch[k].span.line == later.span.line) continue;
+      return report.warning(later.span, {fmt::format("{} is already {} on line {}", name,
+                                                     text::printable(before), input.batch[k].span.line),
+                                         "sbatch silently uses the last one", "remove the other line", ""});
+    }
+  }
+}
+
+const Registered<Rule> given_twice_rule{{
+    .order = 404,
+    .name = "given-twice",
+    .title = "a directive that another one overrides",
+    .explain = "Of two #SBATCH lines with the same option, the last one counts.",
+    .source = "sbatch(1)",
+    .check = check_given_twice,
+}};
+
+void check_step_folder(const LintInput& input, Report& report) {
+  if (!input.script || !input.folder_exists || runs_elsewhere(input)) return;
+  for (const auto& step : input.steps) {
+    for (const auto* name : {"--output", "--error"}) {
+      const auto* option = find_option(step.options, name);
+      const auto path = option == nullptr ? "" : value_of(*option, name);
+      const auto slash = path.rfind('/');
+      if (slash == std::string::npos || slash == 0 || path[0] == '/' || path.find('%') < slash ||
+          path.find("rec-") != std::string::npos)
+        continue;
+      const auto folder = path.substr(0, slash);
+      const bool made = std::ranges::any_of(input.script->commands, [&](const ScriptCommand& command) {
+        return command.words[0] == "mkdir" &&
+               std::ranges::any_of(command.words, [&](const std::string& word) {
+                 return word == folder || word == folder + "/" || word == "./" + folder ||
+                        word.ends_with("/" + folder) || word.starts_with(folder + "/");
+               });
+      });
+      const bool moves = std::ranges::any_of(
+          input.script->commands, [](const ScriptCommand& command) { return command.words[0] == "cd"; });
+      if (made || moves || is_seen(input, folder)) continue;
+      return report.warning(
+          step.span,
+          {fmt::format("the directory {} of this step's output does not exist here, and the script does not "
+                       "create it",
+                       text::printable(folder)),
+           "srun does not create directories: \"Unable to open file\", and the step does not start",
+           fmt::format("mkdir -p {} before srun", text::shell_quote(folder)), ""});
+    }
+  }
+}
+
+const Registered<Rule> step_folder_rule{{
+    .order = 406,
+    .name = "step-folder",
+    .title = "the output of a step in a directory that nothing creates",
+    .explain = "srun opens the files of --output and --error before it starts the tasks.",
+    .source = "srun(1), --output",
+    .check = check_step_folder,
+}};
+
 }  // namespace
 }  // namespace nlaunch::lint

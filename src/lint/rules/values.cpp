@@ -8,6 +8,7 @@
 #include "base/registry.h"
 #include "base/text.h"
 #include "lint/rule.h"
+#include "lint/script_text.h"
 #include "lint/values.h"
 
 /// Values that their readers do not accept, or read as something else.
@@ -492,6 +493,29 @@ const Registered<Rule> gfx_version_rule{{
         "that name writes the stepping in hexadecimal.",
     .source = "ROCR-Runtime libhsakmt/src/topology.c",
     .check = check_gfx_version,
+}};
+
+void check_random_port(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  static const RE2 kPort(R"re((?i)^\s*(?:export\s+)?(\w*port\w*)=["']?\$\{?RANDOM\}?["']?\s*(?:$|[;#]))re");
+  const SourceLines lines(input.script->file);
+  for (const auto number : lines_of_commands(lines)) {
+    std::string name;
+    if (!RE2::PartialMatch(lines.line(number), kPort, &name)) continue;
+    return report.warning(lines.whole(number),
+                          {fmt::format("{} may be below 1024: $RANDOM is between 0 and 32767", name),
+                           "users cannot listen there: one of 32 jobs fails with \"Permission denied\"",
+                           fmt::format("{}=$((20000 + RANDOM % 10000))", name), ""});
+  }
+}
+
+const Registered<Rule> random_port_rule{{
+    .order = 297,
+    .name = "random-port",
+    .title = "a random port that may be a privileged one",
+    .explain = "Only root can listen on ports below 1024 (net.ipv4.ip_unprivileged_port_start).",
+    .source = "bash(1), RANDOM; ip(7)",
+    .check = check_random_port,
 }};
 
 }  // namespace

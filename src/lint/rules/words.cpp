@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "base/registry.h"
 #include "base/text.h"
 #include "lint/programs.h"
 #include "lint/rule.h"
 #include "lint/script_text.h"
+#include "shell/allocation.h"
 #include "shell/srun.h"
 #include "shell/words.h"
 
@@ -212,7 +214,10 @@ void check_all_addresses(const LintInput& input, Report& report) {
                      text.find("${" + variable + "[") != std::string::npos ||
                      text.find("\"$" + variable + "\" == *") != std::string::npos ||
                      text.find("<<< ") != std::string::npos;
-    if (cut) return;
+    // VARIABLE=$(echo $VARIABLE | cut -d' ' -f1), on a later line.
+    const RE2 narrowed(
+        fmt::format(R"re((?m)^\s*(?:export\s+)?{0}=.*\${{?{0}\b.*\b(?:cut|awk|head|sed|tr)\b)re", variable));
+    if (cut || (is_variable_name(variable) && RE2::PartialMatch(text, narrowed))) return;
     told = true;
     const bool all = option == "-I" || option == "--all-ip-addresses";
     report.note(
@@ -326,6 +331,64 @@ const Registered<Rule> library_path_rule{{
     .explain = "Modules add their directories to the list. A new value drops them.",
     .source = "ld.so(8)",
     .check = check_library_path,
+}};
+
+void check_option_as_program(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  std::uint32_t told = 0;  // the line
+  for (const auto& program : input.script->programs) {
+    if (!program.words[0].starts_with("--") || std::exchange(told, program.span.line) == program.span.line)
+      continue;
+    report.error(program.span,
+                 {fmt::format("bash starts the option {} as a program", text::printable(program.words[0])),
+                  "the line before does not end with a backslash, or has a comment or a space behind it: the "
+                  "program there does not get this option and those after it",
+                  "end the line before with a backslash", ""});
+  }
+}
+
+const Registered<Rule> option_as_program_rule{{
+    .order = 381,
+    .name = "option-as-program",
+    .title = "an option on a line of its own",
+    .explain = "A command ends at the end of its line, unless a backslash is the last character there.",
+    .source = "bash(1), QUOTING",
+    .check = check_option_as_program,
+}};
+
+void check_similar_hosts(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  for (const auto& command : input.script->commands) {
+    const auto& words = command.words;
+    const auto name = shell::program_name(words[0]);
+    if (!name.ends_with("grep") || words.size() < 3) continue;
+    const bool inverts = std::ranges::any_of(words, [](const std::string& word) {
+      return word == "--invert-match" ||
+             (word.size() > 1 && word[0] == '-' && word[1] != '-' && word.contains('v'));
+    });
+    const bool whole = std::ranges::any_of(words, [](const std::string& word) {
+      return word == "--word-regexp" || word == "--line-regexp" ||
+             (word.size() > 1 && word[0] == '-' && word[1] != '-' &&
+              word.find_first_of("wx") != std::string::npos);
+    });
+    const auto host = std::find_if(words.begin() + 1, words.end(),
+                                   [](const std::string& word) { return shell::node_of(word).has_value(); });
+    if (!inverts || whole || host == words.end()) continue;
+    return report.warning(
+        command.span,
+        {fmt::format("{} -v with the name of a node also removes nodes whose names begin with it", name),
+         "node1 is part of node10 to node19: those nodes get nothing to do", fmt::format("{} -vx", name),
+         ""});
+  }
+}
+
+const Registered<Rule> similar_hosts_rule{{
+    .order = 383,
+    .name = "similar-hosts",
+    .title = "a list of nodes without one, and without those with similar names",
+    .explain = "grep looks for a part of the line. -x compares the whole line, -w whole words.",
+    .source = "grep(1)",
+    .check = check_similar_hosts,
 }};
 
 }  // namespace

@@ -201,5 +201,29 @@ TEST(CancelsItself, AtItsEnd) {
   EXPECT_EQ(found("cancels-itself", script("python a.py\nscancel $SLURM_JOB_ID\n")), Texts{});
 }
 
+TEST(CodeOfWait, IsAlwaysZero) {
+  const auto of_end = [](const std::string& end) {
+    return found("code-of-wait", script(on_node("python a.py &\npython b.py &\n" + end)));
+  };
+  EXPECT_EQ(of_end("wait\ncode=$?\necho $code\n"),
+            Texts{"warning job.sh:6:1 this exit code is always 0: wait without process ids returns 0"});
+  EXPECT_EQ(of_end("wait\n# of both\nexit $?\n").size(), 1U);
+  for (const std::string right :
+       {"wait $!\ncode=$?\n", "wait\necho done\n", "for p in $(jobs -p); do wait $p || code=$?; done\n"})
+    EXPECT_EQ(of_end(right), Texts{}) << right;
+}
+
+TEST(CounterEndsScript, ThatBeginsAtZero) {
+  const auto of_counter = [](const std::string& text) {
+    return found("counter-ends-script", script("#!/bin/bash\n" + text));
+  };
+  EXPECT_EQ(of_counter("set -e\nN=0\nif false; then\n  ((N++))\nfi\npython a.py\n"),
+            Texts{"error job.sh:5:3 under set -e the script exits here if N is 0"});
+  for (const std::string right :
+       {"N=0\nif false; then ((N++)); fi\n((N++))\n", "set -e\nN=0\n((++N))\n",
+        "set -e\nN=0\n((N++)) || true\n", "set -e\nN=1\n((N++))\n", "set -e\nN=0\nN=$((N + 1))\n"})
+    EXPECT_EQ(of_counter(right + "python a.py\n"), Texts{}) << right;
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

@@ -370,5 +370,22 @@ TEST(IdleNodes, SeveralDo) {
             Texts{"warning job.sh:2:1 the job has 3 nodes, but only 2 of them do any work"});
 }
 
+TEST(PythonAsScript, OfALauncher) {
+  const auto of_line = [](const std::string& line) {
+    return found("python-as-script", script(on_node(line)));
+  };
+  for (const std::string launcher :
+       {"torchrun --nproc_per_node 2", "torchrun --standalone", "accelerate launch --num_processes=2",
+        "python -m torch.distributed.run --nproc_per_node 2", "deepspeed --num_gpus 2"})
+    EXPECT_EQ(of_line(launcher + " python a.py\n").size(), 1U) << launcher;
+  EXPECT_EQ(of_line("torchrun --nproc_per_node 2 python a.py\n"),
+            Texts{"error job.sh:3:1 torchrun takes python for the training script"});
+  for (const std::string right :
+       {"torchrun --nproc_per_node 2 a.py --exec python\n",
+        "torchrun --no-python --nproc_per_node 2 python a.py\n", "torchrun --nproc_per_node 2 -m pkg.a\n",
+        "python -m torch.distributed.run a.py\n", "accelerate launch --dynamo_backend python a.py\n"})
+    EXPECT_EQ(of_line(right), Texts{}) << right;
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

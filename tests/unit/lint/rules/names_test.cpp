@@ -348,5 +348,16 @@ TEST(UnknownVariable, NamesThatRocmDoesNotRead) {
                    "MIOpen docs/reference/env_variables.rst"}));
 }
 
+TEST(UnknownVariable, OfAMistypedFamily) {
+  const auto of_line = [](const std::string& line) {
+    return found("unknown-variable", script("#!/bin/bash\n" + line + "\npython a.py\n"));
+  };
+  EXPECT_EQ(of_line("export NNCL_DEBUG=INFO"),
+            Texts{"warning job.sh:2:8 nothing reads NNCL_DEBUG, but NCCL_DEBUG is a variable"});
+  EXPECT_EQ(of_line("export NCLL_DEBUG=INFO").size(), 1U);
+  for (const std::string right : {"export NNCL_FOO=1", "export MCCL_DEBUG_X=1", "NNCL_DEBUG=1"})
+    EXPECT_EQ(of_line(right), Texts{}) << right;
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

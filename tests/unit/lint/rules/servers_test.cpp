@@ -150,5 +150,19 @@ TEST(OpenDashboard, RayAsAModuleOfPython) {
             Texts{"warning job.sh:1:1 Ray's dashboard is open to everyone who can reach the node"});
 }
 
+TEST(LocalServer, ThatOthersAskByItsHost) {
+  const auto of_ask = [](const std::string& options, const std::string& ask) {
+    return found("local-server", script(on_node("python -m sglang.launch_server --model-path m" + options +
+                                                " &\n" + ask + "\npython a.py\n")));
+  };
+  EXPECT_EQ(of_ask("", "until nc -z $(hostname) 30000; do sleep 5; done"),
+            Texts{"error job.sh:3:1 this server listens on 127.0.0.1 only, but line 4 uses the name or "
+                  "address of its node"});
+  EXPECT_EQ(of_ask(" --port 4000", "curl -sf http://$(hostname -i):4000/health").size(), 1U);
+  EXPECT_EQ(of_ask(" --host 0.0.0.0", "curl -sf http://$(hostname):30000/health"), Texts{});
+  EXPECT_EQ(of_ask("", "curl -sf http://localhost:30000/health"), Texts{});
+  EXPECT_EQ(of_ask("", "curl -sf http://$(hostname):8000/health"), Texts{});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

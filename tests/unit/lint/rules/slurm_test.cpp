@@ -360,5 +360,55 @@ TEST(CpusPerTask, AnSrunOverSeveralLinesIsToldOnItsFirst) {
       Texts{"warning job.sh:2:1 srun does not inherit --cpus-per-task from the job"});
 }
 
+TEST(GpuRequests, ThatDiffer) {
+  const auto of_job = [](const std::string& directives) {
+    return found("gpu-requests",
+                 script("#!/bin/bash\n#SBATCH --nodes=2\n" + directives + "srun python a.py\n"));
+  };
+  EXPECT_EQ(of_job("#SBATCH --gpus=4\n#SBATCH --gpus-per-task=4\n"),
+            Texts{"warning job.sh:3:1 --gpus=4 is not what --gpus-per-task asks for: 2 nodes with 4 GPUs "
+                  "each are 8"});
+  EXPECT_EQ(of_job("#SBATCH --gpus=4\n#SBATCH --gres=gpu:a100:4\n").size(), 1U);
+  for (const std::string right :
+       {"#SBATCH --gpus=8\n#SBATCH --gpus-per-node=4\n", "#SBATCH --gpus=8\n", "#SBATCH --gpus-per-node=4\n",
+        "#SBATCH --gpus=8\n#SBATCH --ntasks-per-node=4\n#SBATCH --gpus-per-task=1\n"})
+    EXPECT_EQ(of_job(right), Texts{}) << right;
+}
+
+TEST(GivenTwice, WithAnotherValue) {
+  const auto of_job = [](const std::string& directives) {
+    return found("given-twice", script("#!/bin/bash\n" + directives + "srun python a.py\n"));
+  };
+  EXPECT_EQ(of_job("#SBATCH --time=1:00:00\n#SBATCH -t 2:00:00\n"),
+            Texts{"warning job.sh:3:1 --time is already 1:00:00 on line 2"});
+  EXPECT_EQ(
+      of_job(
+          "#SBATCH --time=1:00:00\n#SBATCH -t 1:00:00\n#SBATCH --mail-type=end\n#SBATCH --mail-type=fail\n"),
+      Texts{});
+}
+
+TEST(StepFolder, ThatNothingCreates) {
+  const auto of_step = [](const std::string& text) {
+    auto input = script("#!/bin/bash\n#SBATCH --nodes=2\n" + text);
+    input.folder_exists = [](const std::string& folder) { return folder == "logs"; };
+    return found("step-folder", input);
+  };
+  EXPECT_EQ(of_step("srun --output=out/%j.log python a.py\n"),
+            Texts{"warning job.sh:3:1 the directory out of this step's output does not exist here, and the "
+                  "script does not create it"});
+  for (const std::string right :
+       {"mkdir -p out\nsrun -o out/%j.log python a.py\n", "srun -o logs/%j.log python a.py\n",
+        "srun -o %j.log python a.py\n", "srun -o /data/out/%j.log python a.py\n",
+        "cd /work\nsrun -o out/%j.log python a.py\n"})
+    EXPECT_EQ(of_step(right), Texts{}) << right;
+}
+
+TEST(Directives, MayBeAbbreviated) {
+  const auto input = script("#!/bin/bash\n#SBATCH --out=a.log --err=b.log --job-n=x\nsrun python a.py\n");
+  std::vector<std::string> texts;
+  for (const auto& option : input.batch) texts.push_back(option.text);
+  EXPECT_EQ(texts, (std::vector<std::string>{"--output=a.log", "--error=b.log", "--job-name=x"}));
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

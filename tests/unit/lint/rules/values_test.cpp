@@ -297,5 +297,16 @@ TEST(GfxVersion, ItHasToFitWhatIsBuiltFor) {
   EXPECT_EQ(said("9.0.0", "native"), Texts{});
 }
 
+TEST(RandomPort, MayBePrivileged) {
+  const auto of_line = [](const std::string& line) {
+    return found("random-port", script("#!/bin/bash\n" + line + "\npython a.py\n"));
+  };
+  EXPECT_EQ(of_line("export MASTER_PORT=$RANDOM"),
+            Texts{"warning job.sh:2:1 MASTER_PORT may be below 1024: $RANDOM is between 0 and 32767"});
+  EXPECT_EQ(of_line("port=\"${RANDOM}\"").size(), 1U);
+  EXPECT_EQ(of_line("MASTER_PORT=$((20000 + RANDOM % 10000))"), Texts{});
+  EXPECT_EQ(of_line("SEED=$RANDOM"), Texts{});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

@@ -133,5 +133,20 @@ TEST(FixedWait, ATaskDoesNotWaitForAnother) {
   EXPECT_EQ(said(waits, "  sleep 10\n  nc -z head 6379\n"), Texts{});
 }
 
+TEST(LongerThanJob, ASleep) {
+  const auto of_limit = [](const std::string& limit, const std::string& time) {
+    return found("longer-than-job",
+                 script("#!/bin/bash\n#SBATCH --time=" + limit + "\npython a.py\nsleep " + time + "\n"));
+  };
+  EXPECT_EQ(of_limit("02:00:00", "4h"),
+            Texts{"warning job.sh:4:1 sleep 4h does not end before the job's time limit"});
+  for (const auto& [limit, time] :
+       {std::pair{"30", "1800"}, {"30:00", "30m"}, {"1-0", "1d"}, {"0-1:30", "5400"}})
+    EXPECT_EQ(of_limit(limit, time).size(), 1U) << limit << " " << time;
+  for (const auto& [limit, time] :
+       {std::pair{"30", "1799"}, {"1:00:00", "30m"}, {"2-00:00:00", "1d"}, {"UNLIMITED", "9d"}})
+    EXPECT_EQ(of_limit(limit, time), Texts{}) << limit << " " << time;
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

@@ -133,5 +133,29 @@ TEST(DoubleBackslash, TheNextLineIsACommandOfItsOwn) {
     EXPECT_EQ(found("double-backslash", script(text)), Texts{}) << text;
 }
 
+TEST(OptionAsProgram, ALineWithoutItsBackslash) {
+  EXPECT_EQ(of("option-as-program", "python a.py \\\n  --lr 1\n  --bs 2 \\\n  --x 3\n"),
+            Texts{"error job.sh:5:3 bash starts the option --bs as a program"});
+  EXPECT_EQ(of("option-as-program", "python a.py \\\n  --lr 1 \\\n  --bs 2\n"), Texts{});
+}
+
+TEST(SimilarHosts, AreRemovedToo) {
+  const std::string head = "M=$(hostname)\n";
+  EXPECT_EQ(
+      of("similar-hosts", head + "S=$(scontrol show hostnames | grep -v $M)\npython a.py $S\n"),
+      Texts{
+          "warning job.sh:4:1 grep -v with the name of a node also removes nodes whose names begin with it"});
+  for (const std::string right :
+       {"S=$(scontrol show hostnames | grep -vx $M)\n", "S=$(scontrol show hostnames | grep -v -w $M)\n",
+        "S=$(scontrol show hostnames | grep $M)\n", "S=$(ls | grep -v a)\n"})
+    EXPECT_EQ(of("similar-hosts", head + right + "python a.py $S\n"), Texts{}) << right;
+}
+
+TEST(AllAddresses, ThatAreNarrowedLater) {
+  EXPECT_EQ(of("all-addresses",
+               "IP=$(hostname --ip-address)\nIP=$(echo $IP | cut -d' ' -f1)\npython a.py --ip $IP\n"),
+            Texts{});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint
