@@ -14,7 +14,7 @@ NLAUNCH = BUILD / "bin" / "nlaunch"
 OTHERS = set("""
 --api-key --arch --bind --colocate --container-image --container-mount-home --container-mounts --cpu-bind --cpus-per-task --data-parallel-size
 --dependency --dev --dev-bind --die-with-parent --enable-metrics --engines --environment --exclude --exclusive --export --faults --first
---gpu-memory-utilization --headless --het-group --host --install --kill-on-bad-exit --master-addr --master-port --master_addr --master_port
+--gpu-memory-utilization --gpus-per-task --headless --het-group --host --install --kill-on-bad-exit --master-addr --master-port --master_addr --master_port
 --max-tokens --model --mount --mpi --network --nnodes --no-kill --node-rank --node_rank --nodelist --nonblocking --nproc_per_node --ntasks-per-node
 --nv --out --overlap --port --prefix --proc --resume_from_checkpoint --ro-bind --rollout-external-engine-addrs --rounds --runtime-env-json --segment
 --served-model-name --strip --switches --symlink --temp-dir --tensor-parallel-size --tests --tmpfs --trials --uenv --unshare-pid --within --workspace
