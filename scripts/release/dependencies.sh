@@ -73,7 +73,9 @@ build_elfutils() {
   local without=(nls debuginfod libdebuginfod textrelcheck symbol-versioning)
   CPPFLAGS="-I$tree/prefix/include" LDFLAGS="-L$tree/prefix/lib" with_configure "$1" elfutils --host="$1-linux-gnu" \
     "${without[@]/#/--disable-}" --without-bzlib --without-lzma --without-zstd
-  for folder in lib libelf libcpu backends libebl libdwelf libdwfl; do make -C "$made/$folder" -j"$(nproc)"; done
+  make -C "$made/lib" -j"$(nproc)"
+  make -C "$made/libelf" -j"$(nproc)" libelf.a
+  for folder in libcpu backends libebl libdwelf libdwfl; do make -C "$made/$folder" -j"$(nproc)"; done
   make -C "$made/libdw" -j"$(nproc)" libdw.a
   cp "$made"/libelf/libelf.a "$made"/libdw/libdw.a "$tree/prefix/lib/"
   mkdir -p "$tree/prefix/include/elfutils"
