@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 
@@ -287,6 +288,17 @@ Result<std::vector<import::Difference>> differences_of(const Files& files, const
   return import::differences(imported, subject.recording, *plan);
 }
 
+/// True if the script sources a file that is not here and may set what its programs need. Those that prepare
+/// a shell, modules or Python do not count.
+bool sources_unknown_files(const shell::Recording& recording) {
+  constexpr std::array<std::string_view, 8> kOfShells{"bashrc",   "profile", "conda.sh", "mamba.sh",
+                                                      "activate", "modules", "lmod",     "/etc/"};
+  return std::ranges::any_of(recording.not_here, [&](const std::string& path) {
+    return (path.ends_with(".sh") || path.ends_with(".env") || path.ends_with(".bash")) &&
+           std::ranges::none_of(kOfShells, [&](auto part) { return path.find(part) != std::string::npos; });
+  });
+}
+
 /// Prints whether the files describe the same job as the script. Returns the exit code.
 int say_whether_same(const Result<std::vector<import::Difference>>& found, const Subject& subject,
                      bool fewer_gpus, const Context& context) {
@@ -299,13 +311,15 @@ int say_whether_same(const Result<std::vector<import::Difference>>& found, const
     return context.console.error(found.error());
   }
   if (found->empty()) {
-    if (!context.console.quiet)
-      context.console.say(
-          fewer_gpus
-              ? "The same job, but for the GPUs that a program sees: everything the script would start has "
-                "the same arguments, working directory and other variables.\n"
-              : "The same job: everything the script would start has the same arguments, working "
-                "directory and variables.\n");
+    const auto* const but =
+        fewer_gpus ? "The same job, but for the GPUs that a program sees: everything the script would "
+                     "start has the same arguments, working directory and other variables.\n"
+        : sources_unknown_files(subject.recording)
+            ? "The same job, if the files that the script sources and that are not here set nothing: "
+              "everything it would start has the same arguments, working directory and variables.\n"
+            : "The same job: everything the script would start has the same arguments, working "
+              "directory and variables.\n";
+    if (!context.console.quiet) context.console.say(but);
     return 0;
   }
   constexpr std::size_t kShown = 20;

@@ -235,11 +235,16 @@ void remarks_of_effects(const shell::Recording& recording, Imported& out) {
   for (const auto& path : recording.written)
     out.remarks[Destination::experiment].push_back(
         {0, fmt::format("the script writes {}, which no program is given: it is not written", path)});
+  std::uint32_t last = 0;  // the line of the last program
+  for (const auto& role : out.roles)
+    if (role.part && out.parts[*role.part].script.ends_with("/" + out.script))
+      last = std::max(last, out.parts[*role.part].line);
   for (const auto& one : recording.done_here) {
     if (is_made(out, one.name)) continue;
     out.remarks[Destination::roles].push_back(
-        {one.line, fmt::format("`{}` is not imported: if a program needs it, do it before the run",
-                               text::printable(one.name))});
+        {one.line, fmt::format("`{}` is not imported: {}", text::printable(one.name),
+                               last > 0 && one.line > last ? "no program comes after it"
+                                                           : "if a program needs it, do it before the run")});
   }
   for (const auto& one : recording.idle)
     out.remarks[Destination::roles].push_back(

@@ -292,6 +292,17 @@ bool changes_files(const std::string& name) {
 
 namespace {
 
+/// `taskset -cp PID`, `numactl --show`: these start nothing.
+std::optional<Answer> ask_binding(const std::string& name, const Words& argv) {
+  const bool of_process =
+      name == "taskset" && argv.size() > 2 && argv[1].starts_with('-') && argv[1].ends_with('p');
+  if (of_process) return Answer{fmt::format("pid {}'s current affinity list: 0-63\n", argv.back())};
+  static const Options kShow{"-s", "--show", "-H", "--hardware"};
+  if (name == "numactl" && argv.size() == 2 && kShow.contains(argv[1]))
+    return Answer{"policy: default\nphyscpubind: 0 1 2 3\ncpubind: 0\nnodebind: 0\nmembind: 0\n"};
+  return std::nullopt;
+}
+
 /// For eval "$(/opt/conda/bin/conda shell.bash hook)": the functions are already defined, but not where conda
 /// is.
 std::string conda_hook(const std::string& program) {
@@ -307,6 +318,7 @@ std::string conda_hook(const std::string& program) {
 std::optional<Answer> answer_of(const Words& argv, const Allocation& allocation, std::uint32_t node) {
   const auto name = program_name(argv.at(0));
   if (name.starts_with("python")) return ask_python(argv, allocation, node);
+  if (auto said = ask_binding(name, argv)) return said;
   if ((name == "conda" || name.ends_with("mamba")) && argv.size() > 1 && argv[1].starts_with("shell"))
     return Answer{conda_hook(argv[0]), 0};
   if (name == "ray" && (argv.size() < 2 || argv[1] == "status" || argv[1] == "health-check"))

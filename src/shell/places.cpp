@@ -65,7 +65,9 @@ bool Places::is_the_script(const std::string& path) const {
 
 std::optional<Place> Places::last_of_the_script() const {
   const auto& commands = trace_.commands();
-  const auto shell = commands.empty() ? script_shell_ : commands.front().shell;
+  // The first command may be one in the background, which the forked process traces.
+  const bool traces = trace_.place_of(script_shell_) != nullptr;
+  const auto shell = commands.empty() || traces ? script_shell_ : commands.front().shell;
   const auto* place = trace_.place_of(shell);
   if (place == nullptr) return std::nullopt;
   auto end = *place;

@@ -114,5 +114,51 @@ TEST_F(OfAScript, NothingIsKnownOfWhatDidNotStart) {
   EXPECT_FALSE(had(1, 7));
 }
 
+TEST_F(OfAScript, TheEndIsAwaited) {
+  EXPECT_FALSE(processes_.of(0).is_awaited);
+  processes_.traced(kScript, "wait 12");
+  EXPECT_FALSE(processes_.of(0).is_awaited);
+  EXPECT_TRUE(processes_.of(1).is_awaited);
+  processes_.traced(kScript, "kill 11");
+  processes_.traced(kScript, "wait 11");
+  EXPECT_FALSE(processes_.of(0).is_awaited);
+}
+
+/// `(a; b) &` and then c in the foreground.
+class OfASubshell : public testing::Test {
+ protected:
+  void SetUp() override {
+    using enum Processes::Foreground;
+    processes_.forked(kScript, 20);
+    processes_.traced(20, "a");
+    processes_.forked(20, 21);
+    processes_.started(21, 0, of_its_shell);
+    processes_.traced(kScript, "c");
+    processes_.forked(kScript, 30);
+    processes_.started(30, 1, of_all);
+    processes_.traced(20, "b");
+    processes_.forked(20, 22);
+    processes_.started(22, 2, of_its_shell);
+  }
+  [[nodiscard]] bool had(std::size_t first, std::size_t next) const {
+    return had_ended(processes_.of(first), processes_.of(next));
+  }
+  Processes processes_;
+};
+
+TEST_F(OfASubshell, OneFollowsTheOther) {
+  EXPECT_TRUE(had(0, 2));
+  EXPECT_FALSE(had(0, 1));
+  EXPECT_FALSE(had(1, 2));
+}
+
+TEST_F(OfASubshell, IsAwaitedWithItsShell) {
+  EXPECT_TRUE(processes_.of(1).is_awaited);
+  EXPECT_FALSE(processes_.of(2).is_awaited);
+  processes_.traced(kScript, "wait");
+  EXPECT_TRUE(processes_.of(0).is_awaited);
+  EXPECT_TRUE(processes_.of(2).is_awaited);
+}
+
 }  // namespace
 }  // namespace nlaunch::shell
