@@ -115,6 +115,7 @@ TEST_F(OfAScript, NothingIsKnownOfWhatDidNotStart) {
 }
 
 TEST_F(OfAScript, TheEndIsAwaited) {
+  processes_.traced(kScript, "echo");
   EXPECT_FALSE(processes_.of(0).is_awaited);
   processes_.traced(kScript, "wait 12");
   EXPECT_FALSE(processes_.of(0).is_awaited);
