@@ -608,10 +608,27 @@ class Roles {
            serves ? ray_engines(job_.allocation) : ray_actors(job_.part_of(kept).program, job_.allocation)) {
         role.line = job_.part_of(kept).line;
         role.spawned_by = spawners;
+        role.pools = pools_with_gpus();
         job_.out.roles.push_back(std::move(role));
       }
       return;
     }
+  }
+
+  /// Of a job whose nodes do not all have as many GPUs, those with the most that run a part of Ray.
+  [[nodiscard]] std::vector<std::string> pools_with_gpus() const {
+    std::vector<std::string> pools;
+    const auto& components = job_.allocation.components;
+    for (std::size_t i = 0; i < components.size(); ++i) {
+      const auto& one = components[i];
+      const bool runs = std::ranges::any_of(job_.kept, [&](const Kept& kept) {
+        return is_ray(kept) && std::ranges::any_of(nodes_of(job_.part_of(kept)), [&](auto node) {
+                 return node >= one.first && node < one.first + one.nodes;
+               });
+      });
+      if (runs && one.gpus_per_node == job_.allocation.gpus_per_node) pools.push_back(job_.out.pools[i].name);
+    }
+    return pools.size() == components.size() ? std::vector<std::string>() : pools;
   }
 
   // --- Files that the script writes ---

@@ -132,6 +132,12 @@ class Gpus(Import):
         self.assertEqual((roles["server"].get("gpus"), roles["server"]["wrapper"]), (None, ["env", "-u", "CUDA_VISIBLE_DEVICES"]))
 
 
+    def test_ray_in_a_part_of_the_job_has_the_gpus_there(self):
+        roles = self.roles("#!/bin/bash\n#SBATCH --nodes=1 --gpus-per-node=2\n#SBATCH hetjob\n#SBATCH --nodes=2\n"
+                           "srun --het-group=0 bash -c 'ray start --head --port=5000 && ray job submit -- python -m openrlhf.cli.train_ppo_ray'\n")
+        self.assertEqual((roles["learner"]["pool"], roles["learner"]["per_node"]), ("group-0", 2))
+
+
 class Steps(Import):
     def test_an_empty_environment_keeps_its_task(self):
         learner = self.roles(TWO_NODES + "srun env -i PATH=$PATH python train.py\n")["learner"]
