@@ -364,10 +364,10 @@ void check_idle_nodes(const LintInput& input, Report& report) {
     if (program.nodes_of_step > 1) return;
   }
   if (first == nullptr || used.size() >= nodes) return;
-  // Slurm chooses the nodes of steps that name none.
+  // Slurm chooses the nodes of steps that name none: one that runs beside another one gets other nodes.
   std::set<std::size_t> steps;
   for (const auto& program : input.script->programs)
-    if (program.works && program.background && program.step) steps.insert(*program.step);
+    if (program.works && (program.background || !steps.empty()) && program.step) steps.insert(*program.step);
   if (steps.size() >= nodes) return;
   const auto launcher = launcher_of(*first);
   if (launcher && launcher->nodes.value_or(1) > 1 && used.size() == 1)

@@ -457,6 +457,14 @@ void check_devices_of_unknown(const LintInput& input, const Setting& last, const
                "#SBATCH --gpus-per-node=N, and leave the list out: Slurm sets it to the job's GPUs", ""});
 }
 
+/// As many tasks on a node as it has GPUs, each with other devices; not all of them were recorded.
+bool has_one_per_task(const Script& script, const char* name, std::uint32_t gpus) {
+  std::set<std::string> values;
+  for (const auto& program : script.programs)
+    if (program.works && program.local_tasks >= gpus) values.insert(variable(program, name));
+  return values.size() > 1;
+}
+
 void check_visible_devices(const LintInput& input, Report& report) {
   if (!input.script) return;
   for (const auto* name : {"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"}) {
@@ -485,7 +493,7 @@ void check_visible_devices(const LintInput& input, Report& report) {
                                 "leave it out (Slurm sets it to the job's GPUs)", ""});
       continue;
     }
-    if (seen.size() >= *input.gpus) continue;
+    if (seen.size() >= *input.gpus || has_one_per_task(*input.script, name, *input.gpus)) continue;
     report.warning(last->span, {fmt::format("{}={} exposes {} of the {} that the job requests", name,
                                             *last->value, seen.size(), text::count(*input.gpus, "GPU")),
                                 "the others stay idle for the whole job",

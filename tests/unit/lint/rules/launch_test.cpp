@@ -387,5 +387,14 @@ TEST(PythonAsScript, OfALauncher) {
     EXPECT_EQ(of_line(right), Texts{}) << right;
 }
 
+TEST(IdleNodes, StepsAtOnceGetDifferentNodes) {
+  EXPECT_EQ(
+      found("idle-nodes",
+            script("#!/bin/bash\n#SBATCH --nodes=2\nf() { srun -N1 -n1 python a.py; }\nf &\nf\nwait\n")),
+      Texts{});
+  EXPECT_EQ(found("idle-nodes", script("#!/bin/bash\n#SBATCH --nodes=2\nsrun -N1 -n1 python a.py\n")).size(),
+            1U);
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

@@ -440,5 +440,12 @@ TEST(DebugLeftOn, TheLevelTellsHowMuch) {
             "each process logs every call, which makes errors hard to find");
 }
 
+TEST(VisibleDevices, OneForEachTask) {
+  EXPECT_EQ(found("visible-devices",
+                  script("#!/bin/bash\n#SBATCH --ntasks-per-node=4 --gpus-per-node=4\n"
+                         "srun bash -c 'export CUDA_VISIBLE_DEVICES=$SLURM_LOCALID; python a.py'\n")),
+            Texts{});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint
