@@ -65,16 +65,32 @@ bool polls(const Loop& loop) {
          (RE2::PartialMatch(loop.head, kUntil) || RE2::PartialMatch(loop.text, kBreak));
 }
 
-/// Delays between the start of a server and what uses it.
-class FixedWaits {
+/// What is between the start of a server and what uses it: a delay, a question, or nothing.
+class ServerWaits {
  public:
-  explicit FixedWaits(const Script& script) : script_(script), lines_(script.file) {
+  explicit ServerWaits(const Script& script) : script_(script), lines_(script.file) {
     for (auto& loop : short_loops(lines_))
       if (polls(loop)) polls_.push_back(std::move(loop));
     for (const auto& program : script.programs) asks_.push_back(asks(program));
   }
 
-  /// The first one behind which nothing asks whether the server is ready.
+  /// The first program that is told the port of a server, with nothing between the two.
+  void check_at_once(Report& report) const {
+    for (std::size_t i = 0; i < script_.programs.size(); ++i) {
+      const auto& program = script_.programs[i];
+      const auto* server = program.works && !asks_[i] && !is_server(program) ? server_at_once(i) : nullptr;
+      if (server == nullptr) continue;
+      return report.warning(
+          program.span,
+          {fmt::format("{} starts at once after the server of line {}, and nothing waits for it",
+                       program_name(program.words[0]), server->span.line),
+           "a model takes minutes to load: unless the program itself tries again, it fails with \"Connection "
+           "refused\"",
+           "until curl -sf http://HOST:PORT/health; do sleep 5; done", ""});
+    }
+  }
+
+  /// The first delay behind which nothing asks whether the server is ready.
   void check(Report& report) const {
     for (std::size_t i = 0; i < script_.programs.size(); ++i) {
       const auto& program = script_.programs[i];
@@ -129,6 +145,40 @@ class FixedWaits {
       if (sleep == nullptr) sleep = &one;
     }
     return std::nullopt;
+  }
+
+  /// The server that was started before a program which is told its port, if nothing is in between but other
+  /// starts; nullptr if none.
+  [[nodiscard]] const Program* server_at_once(std::size_t index) const {
+    const auto& program = script_.programs[index];
+    for (auto at = index; at-- > 0;) {
+      const auto& one = script_.programs[at];
+      if (one.step && one.step == program.step) return nullptr;
+      if (asks_[at] || program_name(one.words[0]) == "sleep") return nullptr;
+      if (!one.works || !one.background || !is_server(one)) continue;
+      const bool sglang = shell::has(one.words, "sglang.launch_server");
+      const auto port = value_of(one, {"--port"}).value_or(sglang ? "30000" : "8000");
+      return is_told(program, port) ? &one : nullptr;
+    }
+    return nullptr;
+  }
+
+  /// "--port 8000", "http://localhost:8000/v1", OPENAI_BASE_URL=...:8000. TRL waits for its server itself.
+  static bool is_told(const Program& program, const std::string& port) {
+    bool told = false;
+    for (std::size_t i = 1; i < program.words.size(); ++i) {
+      const auto& word = program.words[i];
+      if (word.find("vllm_server") != std::string::npos || word.find("/health") != std::string::npos ||
+          word.find("/v1/models") != std::string::npos)
+        return false;
+      const bool as_value = word == port && program.words[i - 1].ends_with("port");
+      told = told || as_value || word.find(":" + port) != std::string::npos || word.ends_with("port=" + port);
+    }
+    return told || std::ranges::any_of(program.environment, [&](const auto& one) {
+             return (one.first.ends_with("_URL") || one.first.ends_with("_BASE") ||
+                     one.first.ends_with("_ENDPOINT")) &&
+                    one.second.find(":" + port) != std::string::npos;
+           });
   }
 
   /// True for a program that asks whether something is ready, or that is started until it succeeds.
@@ -219,7 +269,7 @@ class FixedWaits {
 };
 
 void check_fixed_wait(const LintInput& input, Report& report) {
-  if (input.script) FixedWaits(*input.script).check(report);
+  if (input.script) ServerWaits(*input.script).check(report);
 }
 
 const Registered<Rule> fixed_wait_rule{{
@@ -230,6 +280,20 @@ const Registered<Rule> fixed_wait_rule{{
                "tells when it is ready. Not reported if a loop or a program waits after the delay.",
     .source = "vLLM, /health; docs.ray.io, ray status",
     .check = check_fixed_wait,
+}};
+
+void check_no_wait(const LintInput& input, Report& report) {
+  if (input.script) ServerWaits(*input.script).check_at_once(report);
+}
+
+const Registered<Rule> no_wait_rule{{
+    .order = 469,
+    .name = "no-wait",
+    .title = "a client that starts at once after its server",
+    .explain =
+        "Only a program that is told the port of the server is reported. TRL waits for its server itself.",
+    .source = "vLLM, /health",
+    .check = check_no_wait,
 }};
 
 /// Asks whether something answers.

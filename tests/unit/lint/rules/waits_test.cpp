@@ -148,5 +148,24 @@ TEST(LongerThanJob, ASleep) {
     EXPECT_EQ(of_limit(limit, time), Texts{}) << limit << " " << time;
 }
 
+TEST(NoWait, OfWhatIsToldThePort) {
+  const auto of_client = [](const std::string& text) {
+    return found("no-wait", script("#!/bin/bash\nvllm serve m --port 8123 &\n" + text));
+  };
+  EXPECT_EQ(
+      of_client("python ask.py --port 8123\n"),
+      Texts{"warning job.sh:3:1 python starts at once after the server of line 2, and nothing waits for it"});
+  for (const std::string wrong : {"python ask.py --url=http://localhost:8123/v1\n",
+                                  "export OPENAI_BASE_URL=http://localhost:8123/v1\npython ask.py\n",
+                                  "echo started\npython warm.py\npython ask.py --port=8123\n"})
+    EXPECT_EQ(of_client(wrong).size(), 1U) << wrong;
+  for (const std::string right :
+       {"until curl -sf localhost:8123/health; do sleep 5; done\npython ask.py --port 8123\n",
+        "sleep 300\npython ask.py --port 8123\n", "python train.py --vllm_server_port 8123\n",
+        "python wait_ready.py --port 8123\npython ask.py --port 8123\n", "python ask.py --port 8000\n",
+        "until python ping.py --port 8123; do sleep 5; done\npython ask.py --port 8123\n"})
+    EXPECT_EQ(of_client(right), Texts{}) << right;
+}
+
 }  // namespace
 }  // namespace nlaunch::lint
