@@ -201,11 +201,17 @@ class Gpus {
   /// More GPUs are requested than available, so only those of others are left.
   void share_where_too_many(std::size_t i, const std::vector<std::size_t>& placed) {
     auto& kept = job_.kept[i];
-    auto taken = on_a_node(i);
+    std::uint32_t taken = 0;  // by it and those that run beside it and beside each other
     std::optional<std::size_t> partner;
+    const auto counts = [&](std::size_t other) {
+      return are_at_once(i, other) && job_.kept[other].shares_with.empty();
+    };
     for (const auto other : placed) {
-      if (!are_at_once(i, other) || !job_.kept[other].shares_with.empty()) continue;
-      taken += on_a_node(other);
+      if (!counts(other)) continue;
+      auto together = on_a_node(i) + on_a_node(other);
+      for (const auto third : placed)
+        if (third != other && counts(third) && are_at_once(other, third)) together += on_a_node(third);
+      taken = std::max(taken, together);
       if (!partner && on_a_node(other) >= on_a_node(i)) partner = other;
     }
     const auto all = job_.where(job_.part_of(kept)).gpus_per_node;

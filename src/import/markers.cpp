@@ -33,10 +33,22 @@ class References {
   void own_ports() {
     for (auto number = shell::Allocation::kFirstPort; number <= shell::Allocation::kPortOfTask; ++number) {
       const auto port = std::to_string(number);
-      const auto owner = std::ranges::find_if(out_.roles, [&](const ImportedRole& role) {
+      const RE2 names(fmt::format("(?:^|[^0-9]){}(?:[^0-9]|$)", port));
+      const auto is_in = [&](const ImportedEnvironment& environment) {
+        return std::ranges::any_of(environment.set,
+                                   [&](const auto& entry) { return RE2::PartialMatch(entry.value, names); });
+      };
+      auto owner = std::ranges::find_if(out_.roles, [&](const ImportedRole& role) {
         return std::ranges::any_of(role.command,
-                                   [&](const auto& word) { return word.find(port) != std::string::npos; });
+                                   [&](const auto& word) { return RE2::PartialMatch(word, names); });
       });
+      // In a variable only: of that role, or the first.
+      if (owner == out_.roles.end())
+        owner = std::ranges::find_if(
+            out_.roles, [&](const ImportedRole& role) { return role.part && is_in(role.environment); });
+      if (owner == out_.roles.end() && (is_in(out_.environment) || is_in(out_.site_environment)))
+        owner =
+            std::ranges::find_if(out_.roles, [](const ImportedRole& role) { return role.part.has_value(); });
       if (owner == out_.roles.end()) continue;
       const auto count = owner->ports.size();
       owner->ports.push_back(count > 0                         ? fmt::format("port{}", count + 1)

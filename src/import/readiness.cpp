@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <utility>
 
 #include "base/text.h"
@@ -228,15 +229,21 @@ void import_delays(Job& job) {
     const auto& kept = job.kept[i];
     const auto& part = job.part_of(kept);
     auto& role = job.out.roles[i];
-    if (role.ready || !part.background || kept.main || kept.exits) continue;
+    if (role.ready || !part.background || kept.exits) continue;
     const auto next = std::ranges::find_if(job.kept, [&](const Kept& other) {
       return other.stage > kept.stage && job.part_of(other).commands[0] > part.commands[0];
     });
     if (next == job.kept.end()) continue;
     std::uint32_t seconds = 0;
+    std::map<std::pair<std::uint32_t, shell::Words>, int> rounds;
     for (auto k = part.commands[0]; k < job.part_of(*next).commands[0]; ++k) {
       const auto& command = job.recording.commands[k];
       if (shell::program_name(command.argv[0]) != "sleep" || command.background || command.task) continue;
+      if (++rounds[{command.line, command.argv}] == 2)
+        job.out.parts[kept.part].problem = fmt::format(
+            "after it, the script waits in a loop (line {}) for something that import does not "
+            "recognise: wait for its exit (wait $PID), for its port (nc, curl), or for a fixed time",
+            command.line);
       for (std::size_t word = 1; word < command.argv.size(); ++word)
         seconds += seconds_of(command.argv[word]);
     }

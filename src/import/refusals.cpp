@@ -101,9 +101,12 @@ std::optional<std::string> empty_host(const shell::Words& argv) {
 /// True if the program moves itself to the background, so that exit code 0 does not mean it is done.
 bool detaches(const shell::Words& argv) {
   const auto name = shell::program_name(argv[0]);
+  const auto has = [&](const char* word) { return shell::has(argv, word); };
   return (name == "nginx" &&
           std::ranges::none_of(argv, [](const auto& word) { return word.contains("daemon off"); })) ||
-         (name == "redis-server" && shell::has(argv, "--daemonize")) || name == "slapd";
+         (name == "redis-server" && has("--daemonize")) || name == "slapd" ||
+         (name == "mongod" && has("--fork")) || (name == "pg_ctl" && has("start")) ||
+         (name == "nvidia-cuda-mps-control" && has("-d"));
 }
 
 /// "/dev/fd/63", in the command line of a program: what `<(...)` and `>(...)` become.
@@ -225,12 +228,13 @@ Sentences lacks_a_host(const Examined& script) {
   });
 }
 
-Sentences ends_with_a_daemon(const Examined& script) {
+Sentences starts_a_daemon(const Examined& script) {
   return of_roles(script, [&](const ImportedRole& role, const Part& part) -> std::string {
-    if (!detaches(part.program) || !role.ends_run.value_or(role.kind == RoleKind::learner)) return {};
+    if (!detaches(part.program)) return {};
     return fmt::format(
-        "line {}: `{}` moves itself to the background, and the run would end with it: start it in the "
-        "foreground (nginx: -g 'daemon off;')",
+        "line {}: `{}` moves itself to the background, where nlaunch does not see it: start it in the "
+        "foreground, "
+        "with & (nginx: -g 'daemon off;')",
         role.line, text::printable(text::shell_join(script.recording.commands[part.commands[0]].argv)));
   });
 }
@@ -460,16 +464,53 @@ Sentences lacks_a_file(const Examined& script) {
 /// `wait -n` waits for any program, and `wait %2` for one by a number that bash gives.
 Sentences waits_for_an_unknown_one(const Examined& script) {
   const auto programs = std::ranges::count_if(script.out.roles, [&](const ImportedRole& role) {
-    return role.part && role.ends_run.value_or(role.kind == RoleKind::learner) &&
-           script.out.parts[*role.part].background;
+    return role.part && role.kind != RoleKind::engine && !role.ray && script.out.parts[*role.part].background;
   });
   if (programs < 2) return {};
   return of_each(script.recording.traced, [](const auto& one) -> std::string {
+    static const RE2 kCounts(R"(^jobs .*-\w*r)");
+    if (RE2::PartialMatch(one.text, kCounts))
+      return fmt::format(
+          "line {}: the script starts a program when another one has exited (`{}`): a plan starts "
+          "all of a stage at once",
+          one.line, text::printable(one.text));
     if (!one.text.starts_with("wait -n") && !one.text.starts_with("wait %")) return {};
     return fmt::format(
         "line {}: `{}` does not say for which program it waits: wait for its process id (PID=$!, then wait "
         "\"$PID\")",
         one.line, text::printable(one.text));
+  });
+}
+
+/// `while sleep 600; do python upload.py; done &`, of which the recording shows some rounds.
+Sentences repeats_in_the_background(const Examined& script) {
+  if (!script.recording.cut) return {};
+  return of_roles(script, [&](const ImportedRole& role, const Part& part) -> std::string {
+    constexpr std::ptrdiff_t kFew = 3;
+    const auto times = std::ranges::count_if(script.recording.commands, [&](const auto& command) {
+      return command.fate == shell::Fate::recorded && command.line == part.line && command.argv == part.argv;
+    });
+    if (!part.background || times < kFew) return {};
+    return fmt::format("line {}: a loop in the background starts `{}` again and again, which no role does",
+                       role.line, text::printable(text::shell_join(part.argv)));
+  });
+}
+
+/// `tmux new-session -d "vllm serve ..."`, `screen -dm`.
+Sentences hides_programs(const Examined& script) {
+  return of_each(script.recording.commands, [](const auto& command) -> std::string {
+    const auto& argv = command.argv;
+    const auto name = shell::program_name(argv[0]);
+    const auto has = [&](const char* word) { return shell::has(argv, word); };
+    const bool in_tmux =
+        name == "tmux" &&
+        (has("send-keys") || has("send") ||
+         (has("-d") && !argv.back().starts_with('-') && argv.back().find(' ') != std::string::npos));
+    const bool in_screen = name == "screen" && (has("-dm") || has("-d") || has("-dmS"));
+    if (!in_tmux && !in_screen) return {};
+    return fmt::format(
+        "line {}: `{}` starts a program in a terminal of its own, which is not imported: start it with &",
+        command.line, text::printable(text::shell_join(argv)));
   });
 }
 
@@ -487,8 +528,10 @@ constexpr std::array kRefusals{
     Refusal{"import.xargs", uses_parallel_xargs},
     Refusal{"import.step", has_a_step_of_several},
     Refusal{"import.empty-host", lacks_a_host},
-    Refusal{"import.detaches", ends_with_a_daemon},
+    Refusal{"import.detaches", starts_a_daemon},
+    Refusal{"import.loop", repeats_in_the_background},
     Refusal{"import.wait", waits_for_an_unknown_one},
+    Refusal{"import.terminal", hides_programs},
     Refusal{"import.empty-program", has_no_name},
     Refusal{"import.unknown", has_unknown_markers},
     Refusal{"import.unknown-output", reads_unknown_output},

@@ -494,7 +494,10 @@ class Roles {
     const bool prepares = kept.exits || !(part.background || kept.main);
     if ((sees == 0 && prepares) || sees >= all || visible_of(part) || is_ray(kept) || role.sees_gpus_of_ray)
       return;
-    const bool bound = shell::option(part.step, words_of_step(part), "", "--gpus-per-task").has_value();
+    const bool bound = std::ranges::any_of(
+        std::array{"--gpus-per-task", "--gpus", "--gpus-per-node", "--gres"}, [&](const char* name) {
+          return shell::option(part.step, words_of_step(part), "", name).has_value();
+        });
     job_.out.fewer_gpus = job_.out.fewer_gpus || !bound;
     if (!bound)
       job_.out.remarks[Destination::roles].push_back(

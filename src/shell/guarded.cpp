@@ -167,7 +167,8 @@ class Tracer {
     const auto now = Clock::now();
     if (now < next_check_) return;
     next_check_ = now + kBetween;
-    if (!result_.stopped.empty()) return kill_all();  // including those that were created meanwhile
+    if (!result_.stopped.empty() || result_.cut)
+      return kill_all();  // including those that were created meanwhile
     if (now >= end_) stop("time");
     std::uint64_t memory = 0;
     for (const auto& [pid, process] : processes_) memory += resident_bytes(pid);
@@ -177,7 +178,11 @@ class Tracer {
   }
 
   void stop(const char* limit) {
-    if (result_.stopped.empty()) result_.stopped = limit;
+    const std::string_view reason = limit;
+    if (first_ended_ && (reason == "time" || reason == "waits"))
+      result_.cut = true;
+    else if (result_.stopped.empty())
+      result_.stopped = limit;
     kill_all();
   }
 
@@ -246,7 +251,11 @@ class Tracer {
     processes_.erase(pid);
     ended_.emplace(pid, 0);
     watcher_.on_end(pid, status);
-    if (pid == first_) result_.status = status;
+    if (pid != first_) return;
+    result_.status = status;
+    // What is left runs in the background, and would end with the job.
+    first_ended_ = true;
+    end_ = std::min(end_, Clock::now() + kForTheRest);
   }
 
   void at_fork(pid_t pid) {
@@ -602,7 +611,9 @@ class Tracer {
   Watcher& watcher_;
   Clock::time_point end_;
   Clock::time_point next_check_{};
+  static constexpr std::chrono::milliseconds kForTheRest{500};
   pid_t first_ = 0;
+  bool first_ended_ = false;
   std::map<pid_t, Process> processes_;
   std::map<pid_t, pid_t> held_;  ///< child → its parent, which is held at its fork
   std::map<pid_t, int> ended_;   ///< how often it has been queried since

@@ -83,6 +83,7 @@ struct GuardedEnd {
   /// The limit that stopped it: "time", "starts", "processes", "memory", "space", "waits" or "signal"; empty:
   /// none.
   std::string stopped;
+  bool cut = false;  ///< the first process had ended; others, which went on, were killed
 };
 
 /// Blocks SIGINT, SIGTERM, SIGHUP and SIGCHLD during its lifetime, so that the owner of the layer's directory

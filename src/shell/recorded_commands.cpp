@@ -58,7 +58,9 @@ const RecordedCommand& RecordedCommands::add(const ProgramStart& start, Words ar
       command.files[fd] = file;
   }
   const auto in = start.files.find(STDIN_FILENO);
-  command.has_input = has_own_input(start, places_.parent_of(start.pid));
+  // The script's own is empty, also after `exec` has put a program in its place.
+  const bool is_of_script = in != start.files.end() && in->second.starts_with(own_.folder.native());
+  command.has_input = !is_of_script && has_own_input(start, places_.parent_of(start.pid));
   if (command.has_input && fate == Fate::recorded) command.input = pipes_.input_of(start);
   if (in != start.files.end() && in->second != "/dev/null" && !in->second.starts_with(own_.folder.native()))
     command.input_from = in->second;
@@ -70,7 +72,8 @@ const RecordedCommand& RecordedCommands::add(const ProgramStart& start, Words ar
       fate == Fate::recorded && out != start.files.end() && out->second.starts_with("pipe:"))
     printing_.emplace_back(recording_.commands.size(), out->second);
   if (fate != Fate::answered) note_files(start, command);
-  places_.started(start.pid, recording_.commands.size(), command.background);
+  // What only answers may be within the words of a program in the background.
+  places_.started(start.pid, recording_.commands.size(), command.background || fate == Fate::answered);
   pids_.push_back(start.pid);
   return recording_.commands.emplace_back(std::move(command));
 }

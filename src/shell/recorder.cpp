@@ -316,10 +316,11 @@ class Recorder final : public Watcher {
     commands_.finish();
     recording_.stopped = end.stopped.empty() && waits_.node_waited() ? "waits" : end.stopped;
     recording_.waits = recording_.stopped == "waits";
+    recording_.cut = end.cut;
     // `which` looks for what is not here in the recorder's own folder, too.
     std::erase_if(recording_.asked_for,
                   [&](const Absent& one) { return one.name.starts_with(own_.folder.native()); });
-    if (!end.stopped.empty()) recording_.failed.clear();  // those were stopped here
+    if (!end.stopped.empty() || end.cut) recording_.failed.clear();  // those were stopped here
     if (const auto end_of_script = places_.last_of_the_script()) {
       recording_.last_line = recording_.waits ? waits_.last_line() : end_of_script->line;
       recording_.at_its_end = !end_of_script->command.starts_with("exit ") &&

@@ -106,6 +106,7 @@ struct Recording {
   bool at_its_end = false;            ///< no command of the script follows that line
   std::string stopped;                ///< the limit that stopped it (GuardedEnd); empty: none
   bool waits = false;                 ///< it stopped in a loop that only waits
+  bool cut = false;                   ///< what was left in the background when it had ended was stopped
 
   /// True if it ran to its end. The exit code alone does not tell: a final `[ ... ] && ...` can return 1. A
   /// final loop that watches what the script started never ends.

@@ -61,6 +61,13 @@ DwflPtr files_of(const pid_t& pid) {
   dwfl_getmodules(dwfl.get(), tell, const_cast<pid_t*>(&pid), 0);
   if (dwfl_report_end(dwfl.get(), nullptr, nullptr) != 0) return nullptr;
   if (dwfl_linux_proc_attach(dwfl.get(), pid, true) != 0) return nullptr;
+  // The files are opened now: no thread waits for a file system while it is held.
+  const auto open = [](Dwfl_Module* module, void**, const char*, Dwarf_Addr, void*) -> int {
+    Dwarf_Addr bias = 0;
+    (void)dwfl_module_eh_cfi(module, &bias);
+    return DWARF_CB_OK;
+  };
+  dwfl_getmodules(dwfl.get(), open, nullptr, 0);
   return dwfl;
 }
 
@@ -106,13 +113,14 @@ class HeldThread {
   std::string why_not_;
 };
 
+constexpr std::size_t kMostCalls = 256;
+
 /// An address within a call: where it goes on is the next instruction, which may belong to another function.
 int take_call(Dwfl_Frame* frame, void* data) {
-  constexpr std::size_t kMost = 256;
   auto& calls = *static_cast<std::vector<NativeCall>*>(data);
   Dwarf_Addr address = 0;
   bool is_exact = false;
-  if (calls.size() == kMost || !dwfl_frame_pc(frame, &address, &is_exact)) return DWARF_CB_ABORT;
+  if (calls.size() == kMostCalls || !dwfl_frame_pc(frame, &address, &is_exact)) return DWARF_CB_ABORT;
   calls.push_back({is_exact ? address : address - 1, "", ""});
   return DWARF_CB_OK;
 }
@@ -171,9 +179,10 @@ std::string why_left_alone(char state) {
 Result<std::vector<ThreadStack>> read_stacks(pid_t pid, Clock::time_point end) {
   const auto threads = threads_of(pid);
   if (threads.empty()) return failure("sys.stacks", "it has exited");
-  if (auto why = why_left_alone(threads[0].state); !why.empty()) return failure("sys.stacks", "{}", why);
+  if (auto why = why_left_alone(threads[0].state); !why.empty() && threads[0].state != 'D')
+    return failure("sys.stacks", "{}", why);
   const auto dwfl = files_of(pid);
-  if (!dwfl) return failure("sys.stacks", "{}", dwfl_errmsg(-1));
+  if (!dwfl) return failure("sys.stacks", "its files cannot be listed (/proc/{}/maps)", pid);
   std::vector<ThreadStack> stacks;
   for (const auto& thread : threads) {
     ThreadStack stack{thread.tid, thread.name, {}, why_left_alone(thread.state)};
@@ -183,9 +192,12 @@ Result<std::vector<ThreadStack>> read_stacks(pid_t pid, Clock::time_point end) {
       stack.why_not = held.why_not();
       if (stack.why_not.empty() &&
           dwfl_getthread_frames(dwfl.get(), thread.tid, take_call, &stack.calls) != 0)
-        stack.why_not = fmt::format("the rest cannot be read: {}", dwfl_errmsg(-1));
+        stack.why_not = stack.calls.size() == kMostCalls
+                            ? fmt::format("the rest is left out: more than {} calls", kMostCalls)
+                            : fmt::format("the rest cannot be read: {}", dwfl_errmsg(-1));
     }
-    if (thread.tid == pid && stack.calls.empty()) return failure("sys.stacks", "{}", stack.why_not);
+    if (thread.tid == pid && stack.calls.empty() && thread.state != 'D')
+      return failure("sys.stacks", "{}", stack.why_not);
     stacks.push_back(std::move(stack));
   }
   Names names(dwfl.get(), pid);

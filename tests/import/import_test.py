@@ -98,7 +98,7 @@ class Roles(Import):
         serve = "CUDA_VISIBLE_DEVICES=0 vllm serve m --port 8123 &\nserver=$!\nuntil curl -sf localhost:8123/health; do sleep 5; done\npython ask.py\nkill $server\n"
         self.assertIn("the script stops it, or waits for it to exit, before it starts train at line 8", self.refusal(
             "#SBATCH --gpus-per-node=4\n" + serve + "wait\nCUDA_VISIBLE_DEVICES=1,2,3 python train.py\n"))
-        self.assertIn("line 3: `nginx -c x` moves itself to the background, and the run would end with it", self.refusal(
+        self.assertIn("line 3: `nginx -c x` moves itself to the background, where nlaunch does not see it", self.refusal(
             "#SBATCH --gpus-per-node=4\npython warm.py\nnginx -c x\n"))
         result, _, _ = self.import_text(TWO_NODES + "nvidia-smi dmon &\nlogger=$!\nsrun python train.py\nkill $logger\npython upload.py\n")
         self.assertEqual(result.returncode, 0, result.stderr)

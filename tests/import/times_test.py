@@ -52,6 +52,23 @@ class Ends(Import):
                               "\"$PID\") [import.wait]\n", self.refusal(f"python a.py &\npython b.py &\n{wait}\n"))
 
 
+    def test_a_pool_of_so_many_at_once_is_refused(self):
+        self.assertIn("error: line 1: the script starts a program when another one has exited (`jobs -rp`): a plan starts all of a stage at once "
+                      "[import.wait]\n", self.refusal("for i in 1 2 3; do while [ $(jobs -rp | wc -l) -ge 2 ]; do sleep 1; done; python a.py $i & done\nwait\n"))
+
+    def test_what_only_asks_is_no_wait(self):
+        roles = self.roles("python train.py &\nP=$!\npython mon.py --host $(hostname) &\nwait $P\n")
+        self.assertEqual(ends(roles), {"learner"})
+
+    def test_helpers_that_never_end_do_not_hold_up_the_recording(self):
+        for helper in ("while true; do nvidia-smi; sleep 30; done > smi.log &", "nohup bash -c 'while true; do nvidia-smi; sleep 9; done' &",
+                       "touch train.log; tail -f train.log &"):
+            with self.subTest(helper):
+                self.assertEqual(ends(self.roles(helper + "\npython train.py\n", "--gpus", "1")), {"learner"})
+        self.assertIn("a loop in the background starts `python upload.py` again and again, which no role does",
+                      self.refusal("while sleep 60; do python upload.py; done &\npython train.py\n"))
+
+
 class Order(Import):
     """What has exited when another program starts."""
 
@@ -85,6 +102,19 @@ class Order(Import):
         self.assertIn("  line 3: in the plan b starts after a has exited; the script does not wait for that\n", said)
 
 
+    def test_a_loop_that_waits_for_something_unknown_is_refused(self):
+        for loop in ("for i in $(seq 60); do [ -f model.bin ] && break; sleep 60; done", "while [ ! -f done.flag ]; do sleep 5; done",
+                     "alive() { kill -0 $1 2>/dev/null; }\nwhile alive $P; do sleep 10; done"):
+            with self.subTest(loop):
+                said = self.refusal("python a.py &\nP=$!\n" + loop + "\npython b.py\n")
+                self.assertIn("the script waits in a loop (line ", said)
+                self.assertIn(") for something that import does not recognise: wait for its exit (wait $PID), for its port (nc, curl), or for a fixed time", said)
+
+    def test_a_fixed_time_is_a_delay(self):
+        _, experiment, _ = self.planned("python a.py &\nsleep 60\npython b.py\nwait\n")
+        self.assertEqual((experiment["roles"]["a"]["ready"], experiment["start"]), ({"delay": "60s"}, [["a"], ["learner"]]))
+
+
 class Ports(Import):
     FREE = "$(python -c 'import socket; s=socket.socket(); s.bind((\"\",0)); print(s.getsockname()[1])')"
 
@@ -96,6 +126,11 @@ class Ports(Import):
         text = 'P=$(python -c "import socket; s=socket.socket(); s.bind((str(),0)); print(s.getsockname()[1])"); vllm serve m --port $P --tensor-parallel-size 4'
         roles = self.roles(TWO_NODES + f"srun bash -c '{text}'\n")
         self.assertIn("${self.ports.http}", next(iter(roles.values()))["command"])
+
+    def test_a_port_in_a_variable_alone(self):
+        _, experiment, _ = self.planned(f"export PORT={self.FREE}\npython server.py &\nsleep 20\npython train.py --seed 1427775\n")
+        self.assertEqual((experiment["env"]["PORT"], experiment["roles"]["server"]["ports"]), ("${role.server.0.ports.port}", ["port"]))
+        self.assertEqual(experiment["roles"]["learner"]["command"][-1], "1427775")
 
     def test_two_ports_are_two(self):
         roles = self.roles(f"A={self.FREE}\nB={self.FREE}\npython train.py --a $A --b $B\n")
@@ -138,7 +173,26 @@ class Gpus(Import):
         self.assertEqual((roles["learner"]["pool"], roles["learner"]["per_node"]), ("group-0", 2))
 
 
+    def test_a_step_that_is_given_gpus_sees_those(self):
+        result, _, _ = self.import_text("#SBATCH --gpus-per-node=8\nsrun --exact -n1 --gpus=1 python a.py &\nsrun --exact -n1 --gpus=1 python b.py &\nwait\n")
+        self.assertNotIn("GPUs", result.stderr.partition("\n\n")[2].replace("8 GPUs and", ""), result.stderr)
+
+    def test_one_after_the_other_beside_a_server_share_nothing(self):
+        roles = self.roles("#SBATCH --gpus-per-node=8\nvllm serve m --port 8000 &\nuntil curl -sf localhost:8000/health; do sleep 5; done\n"
+                           "python eval.py --task a\npython eval.py --task b\n")
+        self.assertNotIn("share_gpus_with", roles["engine"])
+
+
 class Steps(Import):
+    def test_a_program_in_place_of_the_script(self):
+        self.assertEqual(self.roles("export A=1\nexec python train.py --x\n")["learner"]["command"], ["python", "train.py", "--x"])
+
+    def test_programs_that_hide_are_refused(self):
+        for program in ("tmux new-session -d 'vllm serve m'", "screen -dmS s vllm serve m"):
+            self.assertIn("starts a program in a terminal of its own, which is not imported: start it with &", self.refusal(program + "\nsleep 60\npython train.py\n"))
+        self.assertIn("moves itself to the background, where nlaunch does not see it: start it in the foreground, with &",
+                      self.refusal("redis-server --daemonize yes\npython train.py\n"))
+
     def test_an_empty_environment_keeps_its_task(self):
         learner = self.roles(TWO_NODES + "srun env -i PATH=$PATH python train.py\n")["learner"]
         self.assertEqual((learner["per_node"], learner["command"]), (1, ["python", "train.py"]))

@@ -379,21 +379,44 @@ const Registered<Rule> code_of_wait_rule{{
     .check = check_code_of_wait,
 }};
 
+/// `if count; then`: a function whose result is tested runs without errexit.
+bool tests_a_function(const std::string& text) {
+  static const RE2 kTests(R"re((?m)^\s*(?:if|while|until)\s+!?\s*(\w+)\b)re");
+  std::string name;
+  for (re2::StringPiece rest(text); RE2::FindAndConsume(&rest, kTests, &name);)
+    if (RE2::PartialMatch(text, RE2(fmt::format(R"re((?m)^\s*(?:function\s+)?{}\s*\(\))re", name))))
+      return true;
+  return false;
+}
+
 void check_counter_ends_script(const LintInput& input, Report& report) {
   if (!input.script) return;
   const auto& script = *input.script;
   static const RE2 kCounts(R"re(^\s*\(\(\s*(\w+)\s*(?:\+\+|--)\s*\)\)\s*(?:;.*|#.*)?$)re");
   const SourceLines lines(script.file);
-  bool errexit = shebang_sets(script, kErrexit);
-  for (const auto& command : script.commands)
-    if (command.shell == script.shell) errexit = sets_option(command, kErrexit).value_or(errexit);
-  if (!errexit) return;
+  // The line from which on failures end the script; never turned off again.
+  std::optional<std::uint32_t> from;
+  if (shebang_sets(script, kErrexit)) from = 0;
+  for (const auto& command : script.commands) {
+    const auto now = sets_option(command, kErrexit);
+    if (now == false) return;
+    if (now == true && !from && command.shell == script.shell && command.span.file == script.file)
+      from = command.span.line;
+  }
+  if (!from || script.file->text.find("set +e") != std::string::npos) return;
   for (const auto number : lines_of_commands(lines)) {
     std::string name;
-    if (!RE2::PartialMatch(lines.line(number), kCounts, &name)) continue;
-    // It begins at 0, and `((A++))` has the value before.
-    const RE2 zero(fmt::format(R"re((?m)^\s*(?:local\s+|declare\s+(?:-i\s+)?)?{}=0\s*(?:$|[;#]))re", name));
-    if (!RE2::PartialMatch(script.file->text, zero)) continue;
+    if (number < *from || !RE2::PartialMatch(lines.line(number), kCounts, &name)) continue;
+    // It begins at 0, and `((A++))` has the value before; nothing else changes it.
+    const RE2 sets(fmt::format(R"re((?m)(?:^|[\s;(]){}\+?=([^\s;)]*))re", name));
+    bool zero = false;
+    bool other = false;
+    std::string value;
+    for (re2::StringPiece rest(script.file->text); RE2::FindAndConsume(&rest, sets, &value);)
+      (value == "0" ? zero : other) = true;
+    const bool in_function =
+        lines.line(number).find_first_not_of(" \t") != 0 && tests_a_function(script.file->text);
+    if (!zero || other || in_function) continue;
     return report.error(lines.whole(number),
                         {fmt::format("under set -e the script exits here if {} is 0", name),
                          "(( )) returns 1 if its value is 0, and the value of a++ is the one before",

@@ -457,6 +457,11 @@ void check_longer_than_job(const LintInput& input, Report& report) {
       continue;
     const auto seconds = seconds_of(program.words[1]);
     if (seconds < limit) continue;
+    // It may keep servers running until the job's end.
+    const bool keeps = std::ranges::any_of(input.script->programs, [&](const Program& one) {
+      return &one < &program && one.works && one.background;
+    });
+    if (keeps && &program == &input.script->programs.back()) return;
     return report.warning(program.span,
                           {fmt::format("sleep {} does not end before the job's time limit", program.words[1]),
                            "the job is cancelled here with state TIMEOUT, and what comes after it never runs",

@@ -221,7 +221,9 @@ TEST(CounterEndsScript, ThatBeginsAtZero) {
             Texts{"error job.sh:5:3 under set -e the script exits here if N is 0"});
   for (const std::string right :
        {"N=0\nif false; then ((N++)); fi\n((N++))\n", "set -e\nN=0\n((++N))\n",
-        "set -e\nN=0\n((N++)) || true\n", "set -e\nN=1\n((N++))\n", "set -e\nN=0\nN=$((N + 1))\n"})
+        "set -e\nN=0\n((N++)) || true\n", "set -e\nN=1\n((N++))\n", "set -e\nN=0\nN=$((N + 1))\n",
+        "N=0\n((N++))\nset -e\n", "set -e\nN=0\nset +e\n((N++))\nset -e\n",
+        "set -e\nN=0\nN=$((N + 1))\n((N++))\n", "set -e\nN=0\nf() {\n  ((N++))\n}\nif f; then :; fi\n"})
     EXPECT_EQ(of_counter(right + "python a.py\n"), Texts{}) << right;
 }
 
