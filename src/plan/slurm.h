@@ -30,8 +30,8 @@ void set_components(const config::Experiment& experiment, const config::Site& si
 std::vector<std::string> sbatch_options();
 /// True for a long name that some release of sbatch accepts, in full or as an unambiguous prefix.
 bool sbatch_takes(std::string_view name);
-/// "output" for "out": the long name of which it is the only prefix, as getopt_long(3) finds it; else the name
-/// itself.
+/// "output" for "out": the long name of which it is the only prefix, as getopt_long(3) finds it; else the
+/// name itself.
 std::string sbatch_option(std::string_view name);
 /// True for an option that requires a value.
 bool sbatch_needs_value(std::string_view name);
