@@ -55,9 +55,10 @@ struct Reader {
   Stack current;
   bool current_is_main = false;
   bool have_main = false;
+  bool only_main = false;  ///< no other thread stands for it
 
   void end_thread() {
-    if (pid != 0 && !current.empty() && (current_is_main || !have_main)) {
+    if (pid != 0 && !current.empty() && (current_is_main || (!have_main && !only_main))) {
       if (current_is_main || !stacks.contains(pid)) stacks[pid] = current;
       have_main = have_main || current_is_main;
     }
@@ -96,6 +97,7 @@ std::map<pid_t, Stack> python_stacks(std::string_view text) {
 
 std::map<pid_t, Stack> native_stacks(std::string_view text) {
   Reader reader;
+  reader.only_main = true;
   for (const auto& line : text::split(text, '\n')) {
     if (const auto pid = process_of(line)) {
       reader.begin_process(*pid);

@@ -26,7 +26,7 @@ using Stack = std::vector<Frame>;
 std::map<pid_t, Stack> python_stacks(std::string_view text);
 
 /// The main threads in native-stacks.txt, by pid: after each line "Process PID: COMMAND", the thread whose
-/// number is the pid, else the first.
+/// number is the pid. Other threads show nothing of what a process waits for.
 std::map<pid_t, Stack> native_stacks(std::string_view text);
 
 }  // namespace nlaunch::evidence

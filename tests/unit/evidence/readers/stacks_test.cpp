@@ -59,7 +59,7 @@ TEST(Stacks, TheMainThreadOfEachProgramCounts) {
             (Lines{"__futex_abstimed_wait_common",
                    "c10d::Work::wait(std::chrono::duration<long>) (/usr/lib/libtorch_cpu.so.1.13)",
                    " (/usr/lib/libcuda.so.1)", ""}));
-  EXPECT_EQ(texts(stacks.at(30)), Lines{"clock_nanosleep (/a - folder/libc.so.6)"});
+  EXPECT_FALSE(stacks.contains(30));  // the stack of its main thread could not be read
 }
 
 TEST(Stacks, OfNonsenseAreNone) {
