@@ -170,9 +170,13 @@ class Roles {
   /// servers that run next to others.
   void ends_with(std::size_t last) {
     job_.kept[last].main = true;
-    for (std::size_t i = 0; i < last; ++i)
-      if (are_ranks_of_one(job_.part_of(job_.kept[i]), job_.part_of(job_.kept[last])))
+    const auto& end = job_.part_of(job_.kept[last]);
+    for (std::size_t i = 0; i < last; ++i) {
+      const auto& part = job_.part_of(job_.kept[i]);
+      if (are_ranks_of_one(part, end) && is_awaited(job_.recording, part) &&
+          !had_ended(job_.recording, part, end))
         job_.kept[i].main = true;
+    }
     for (std::size_t i = 0; i < job_.kept.size(); ++i) {
       const auto& part = job_.part_of(job_.kept[i]);
       const bool serves = is_ray(job_.kept[i]) || job_.kept[i].work.work == Work::engine;

@@ -45,6 +45,10 @@ class Ends(Import):
                            "srun -N1 -n1 -w ${n[0]} python main.py --rank 0 --to ${n[0]}\nwait\n")
         self.assertEqual([(role["kind"], role["gpus"], role.get("ends_run")) for role in roles.values()], [("learner", 4, None)] * 2)
 
+    def test_one_that_had_exited_is_no_rank_of_the_next(self):
+        _, experiment, _ = self.planned("python step.py --number 1 &\nwait\npython step.py --number 2\n")
+        self.assertEqual(([role["kind"] for role in experiment["roles"].values()], experiment["start"]), (["task", "learner"], [["step"], ["learner"]]))
+
     def test_a_wait_for_any_of_several_is_refused(self):
         for wait in ("wait -n", "wait %2"):
             with self.subTest(wait):
