@@ -31,6 +31,8 @@ NAMES = {
     "libssl-dev": ("openssl", "openssl"),
     "libseccomp-dev": ("libseccomp", "libseccomp"),
     "libncurses-dev": ("ncurses", "ncurses"),
+    "libdw-dev": ("elfutils", "elfutils"),
+    "libbz2-dev": (None, None),  # only Debian's static library of libdw wants it
     "libfabric-dev": ("libfabric-devel", "libfabric"),
     "libgloo-dev": (None, "gloo"),
 }
