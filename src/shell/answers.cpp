@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "sys/proc.h"
 
 namespace nlaunch::shell {
 namespace {
@@ -200,6 +201,16 @@ Answer ask_sbatch(const Words& argv, const Allocation&, std::uint32_t) {
                                   : fmt::format("Submitted batch job {}\n", Allocation::kSubmitted)};
 }
 
+/// `ps -p PID`, `ps PID`: whether a program in the background still runs.
+Answer ask_ps(const Words& argv, const Allocation&, std::uint32_t) {
+  if (argv.size() < 2) return {};
+  const auto pid = text::whole_number<pid_t>(argv.back());
+  if (!pid) return {};
+  const auto info = sys::process_info(*pid);
+  if (!info || info->state == 'Z') return {"", 1};
+  return {fmt::format("    PID TTY          TIME CMD\n{:>7} ?        00:00:00 {}\n", *pid, info->name)};
+}
+
 Answer ask_free_port(const Words&, const Allocation&, std::uint32_t) {
   return {fmt::format("{}\n", Allocation::kFirstPort)};
 }
@@ -237,7 +248,7 @@ constexpr AskRow kAsks[] = {
     {"ss", succeed},
     {"lsof", succeed},
     {"netstat", succeed},
-    {"ps", succeed},
+    {"ps", ask_ps},
     {"pgrep", succeed},
     {"free", ask_other_machine},
     {"df", succeed},
