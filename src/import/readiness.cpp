@@ -210,18 +210,6 @@ class Readiness {
   Job& job_;
 };
 
-/// "5", "1m", "0.5": in whole seconds; 0 if it is not a duration.
-std::uint32_t seconds_of(std::string text) {
-  std::uint32_t unit = 1;
-  constexpr std::uint32_t kMinute = 60;
-  constexpr std::uint32_t kHour = 3600;
-  if (text.ends_with('m')) unit = kMinute;
-  if (text.ends_with('h')) unit = kHour;
-  if (text.ends_with('m') || text.ends_with('h') || text.ends_with('s')) text.pop_back();
-  const auto number = text::whole_number<std::uint32_t>(text.substr(0, text.find('.')));
-  return std::min(number.value_or(0), kHour) * unit;
-}
-
 }  // namespace
 
 void import_delays(Job& job) {
@@ -234,7 +222,7 @@ void import_delays(Job& job) {
       return other.stage > kept.stage && job.part_of(other).commands[0] > part.commands[0];
     });
     if (next == job.kept.end()) continue;
-    std::uint32_t seconds = 0;
+    std::uint64_t seconds = 0;
     std::map<std::pair<std::uint32_t, shell::Words>, int> rounds;
     for (auto k = part.commands[0]; k < job.part_of(*next).commands[0]; ++k) {
       const auto& command = job.recording.commands[k];
@@ -244,10 +232,9 @@ void import_delays(Job& job) {
             "after it, the script waits in a loop (line {}) for something that import does not "
             "recognise: wait for its exit (wait $PID), for its port (nc, curl), or for a fixed time",
             command.line);
-      for (std::size_t word = 1; word < command.argv.size(); ++word)
-        seconds += seconds_of(command.argv[word]);
+      seconds += shell::seconds_of_sleep(command.argv);
     }
-    constexpr std::uint32_t kMost = 600;  // a longer sleep is part of a polling loop
+    constexpr std::uint64_t kMost = 600;  // a longer sleep is part of a polling loop
     if (seconds > 0 && seconds <= kMost) role.ready = ImportedReady{.delay = fmt::format("{}s", seconds)};
   }
 }

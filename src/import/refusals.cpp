@@ -285,8 +285,8 @@ bool has_fixed_patterns(const std::vector<std::string>& lines, std::uint32_t lin
   return true;
 }
 
-/// `[[ $(hostname) == nid* ]]`, `[ "$SLURM_CLUSTER_NAME" = juwels ]`: the name, if the other word is no name
-/// of the job. That a node is not a certain other host is true of the cluster, too.
+/// The made-up name in a comparison: `[[ $(hostname) == nid* ]]`, `[ "$SLURM_CLUSTER_NAME" = juwels ]`. A
+/// test for one particular other host (`login`) does not count: no node of the cluster is that host either.
 std::optional<std::string> name_compared(const shell::Words& words) {
   constexpr std::array<std::string_view, 4> kOperators{"==", "=", "!=", "=~"};
   for (std::size_t i = 1; i + 1 < words.size(); ++i) {

@@ -121,6 +121,16 @@ std::optional<Launcher> launcher_of(const Program& program) {
   return std::nullopt;
 }
 
+std::string port_of_server(const Program& program) {
+  const auto name = program_name(program.words[0]);
+  const bool sglang = shell::has(program.words, "sglang.launch_server");
+  return value_of(program, {"--port"})
+      .value_or(sglang                   ? "30000"
+                : name == "ollama"       ? "11434"
+                : name == "llama-server" ? "8080"
+                                         : "8000");
+}
+
 bool is_server(const Program& program) {
   const auto name = program_name(program.words[0]);
   const auto has = [&](std::string_view word) { return shell::has(program.words, word); };

@@ -44,6 +44,8 @@ std::optional<Launcher> launcher_of(const Program& program);
 
 /// vLLM, SGLang, TRL's server of vLLM, Text Generation Inference.
 bool is_server(const Program& program);
+/// The port of a server that names one, else its default.
+std::string port_of_server(const Program& program);
 /// GPUs that the program sees: CUDA_VISIBLE_DEVICES, else those of the node; 0: unknown.
 std::uint32_t gpus_of(const LintInput& input, const Program& program);
 /// Where a variable of a program is set; the program's span if unknown.

@@ -59,8 +59,9 @@ void Processes::traced(pid_t shell, const std::string& command) {
   const auto words = words_of(command);
   if (words.empty()) return;
   waiting.kills = words[0] == "kill" && ends(words);
-  // -n waits for any one of them. `tail --pid=PID -f /dev/null` waits, too.
-  const bool follows = words[0] == "tail" && has(words, "/dev/null");
+  // -n waits for any one of them. `tail --pid=PID -f FILE` waits, too.
+  const bool follows = words[0] == "tail" && words.size() > 1 &&
+                       std::ranges::any_of(words, [](const auto& word) { return word.starts_with("--pid"); });
   const bool waits = follows || (words[0] == "wait" && !has(words, "-n"));
   if (!waits && !waiting.kills) return;
   if (waits && words.size() == 1) waiting.awaited = waiting.children;

@@ -1,6 +1,9 @@
 #include "shell/words.h"
 
+#include <re2/re2.h>
+
 #include <algorithm>
+#include <map>
 
 #include "base/text.h"
 
@@ -26,6 +29,19 @@ bool has(const Words& argv, std::string_view word) {
 
 Words rest(const Words& argv, std::size_t from) {
   return from >= argv.size() ? Words() : Words(argv.begin() + static_cast<std::ptrdiff_t>(from), argv.end());
+}
+
+std::uint64_t seconds_of_sleep(const Words& argv) {
+  static const RE2 kTime(R"((\d{1,9})(?:\.\d*)?([smhd]?))");
+  static const std::map<std::string, std::uint64_t> kUnits{
+      {"", 1}, {"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}};
+  std::uint64_t seconds = 0;
+  for (std::size_t i = 1; i < argv.size(); ++i) {
+    std::uint64_t number = 0;
+    std::string unit;
+    if (RE2::FullMatch(argv[i], kTime, &number, &unit)) seconds += number * kUnits.at(unit);
+  }
+  return seconds;
 }
 
 std::optional<std::string> option(const Words& argv, std::size_t end, std::string_view letter,

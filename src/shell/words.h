@@ -24,6 +24,9 @@ bool has(const Words& argv, std::string_view word);
 /// The words starting at an index.
 Words rest(const Words& argv, std::size_t from);
 
+/// How long `sleep 4h 30` takes, in whole seconds; words that are no time count as 0.
+std::uint64_t seconds_of_sleep(const Words& argv);
+
 /// The last value of an option before word `end`: `-n 2`, `-n2`, `--ntasks=2`, `--ntasks 2`. Either name may
 /// be empty.
 std::optional<std::string> option(const Words& argv, std::size_t end, std::string_view letter,

@@ -23,6 +23,7 @@ class Ends(Import):
                        "python a.py &\npython b.py\nwait\n",
                        "python a.py &\nP=$!\npython b.py\nwhile kill -0 $P 2>/dev/null; do sleep 1; done\n",
                        "python a.py &\npython b.py\ntail --pid=$! -f /dev/null\n",
+                       "touch a.log\npython a.py &\nP=$!\npython b.py\ntail -f --pid=$P a.log\n",
                        "python a.py &\nP=$!\npython b.py\nwhile ps -p $P > /dev/null; do sleep 5; done\n",
                        "run() { python $1.py; }\nrun a &\nrun b &\nwait\n",
                        "(python a.py | tee a.log) &\npython b.py\nwait\n"):

@@ -516,12 +516,11 @@ const Registered<Rule> left_on_hosts_rule{{
 /// The port of a server that listens on 127.0.0.1 unless it is told a host: SGLang, Ollama, llama.cpp.
 std::optional<std::string> local_port(const Program& program) {
   const auto name = program_name(program.words[0]);
-  const bool sglang = shell::has(program.words, "sglang.launch_server");
-  if (value_of(program, {"--host"})) return std::nullopt;
-  if (name == "ollama" && shell::has(program.words, "serve") && variable(program, "OLLAMA_HOST").empty())
-    return "11434";
-  if (!sglang && name != "llama-server") return std::nullopt;
-  return value_of(program, {"--port"}).value_or(sglang ? "30000" : "8080");
+  const bool ollama =
+      name == "ollama" && shell::has(program.words, "serve") && variable(program, "OLLAMA_HOST").empty();
+  const bool is_local = ollama || name == "llama-server" || shell::has(program.words, "sglang.launch_server");
+  if (!is_local || value_of(program, {"--host"})) return std::nullopt;
+  return port_of_server(program);
 }
 
 /// "rec-node-0:30000", or the two in a row: `nc -z rec-node-0 30000`.

@@ -11,6 +11,7 @@
 
 #include "base/registry.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "lint/programs.h"
 #include "lint/rule.h"
 #include "lint/script_text.h"
@@ -156,9 +157,7 @@ class ServerWaits {
       if (one.step && one.step == program.step) return nullptr;
       if (asks_[at] || program_name(one.words[0]) == "sleep") return nullptr;
       if (!one.works || !one.background || !is_server(one)) continue;
-      const bool sglang = shell::has(one.words, "sglang.launch_server");
-      const auto port = value_of(one, {"--port"}).value_or(sglang ? "30000" : "8000");
-      return is_told(program, port) ? &one : nullptr;
+      return is_told(program, port_of_server(one)) ? &one : nullptr;
     }
     return nullptr;
   }
@@ -410,53 +409,14 @@ const Registered<Rule> wait_runs_out_rule{{
     .check = check_wait_runs_out,
 }};
 
-/// "4h", "30m", "90": seconds; 0: not a number.
-std::uint64_t seconds_of(const std::string& text) {
-  static const RE2 kTime(R"((\d+)([smhd]?))");
-  std::uint64_t number = 0;
-  std::string unit;
-  if (!RE2::FullMatch(text, kTime, &number, &unit)) return 0;
-  constexpr std::uint64_t kMinute = 60;
-  constexpr std::uint64_t kHour = 3600;
-  constexpr std::uint64_t kDay = 86400;
-  return number * (unit == "m" ? kMinute : unit == "h" ? kHour : unit == "d" ? kDay : 1);
-}
-
-/// The time limit of the job in seconds, as Slurm reads it: "30", "1:30:00", "2-12"; 0: unknown.
-std::uint64_t time_limit(const LintInput& input) {
-  const auto* option = find_option(input.batch, "--time");
-  if (option == nullptr) return 0;
-  auto text = value_of(*option, "--time");
-  std::uint64_t days = 0;
-  const auto dash = text.find('-');
-  if (dash != std::string::npos) {
-    days = text::whole_number<std::uint32_t>(text.substr(0, dash)).value_or(0);
-    text = text.substr(dash + 1);
-  }
-  std::vector<std::uint64_t> parts;
-  for (const auto& part : text::split(text, ':')) {
-    const auto number = text::whole_number<std::uint32_t>(part);
-    if (!number) return 0;
-    parts.push_back(*number);
-  }
-  parts.resize(3);
-  const auto colons = static_cast<std::size_t>(std::ranges::count(text, ':'));
-  constexpr std::uint64_t kMinute = 60;
-  constexpr std::uint64_t kHour = 3600;
-  // With days, or with two colons, the first number is hours; else it is minutes.
-  const bool hours = dash != std::string::npos || colons == 2;
-  return days * 24 * kHour +
-         (hours ? parts[0] * kHour + parts[1] * kMinute + parts[2] : parts[0] * kMinute + parts[1]);
-}
-
 void check_longer_than_job(const LintInput& input, Report& report) {
-  const auto limit = time_limit(input);
-  if (!input.script || limit == 0) return;
+  const auto* option = find_option(input.batch, "--time");
+  const auto limit = option == nullptr ? std::nullopt : parse_time_limit(value_of(*option, "--time"));
+  if (!input.script || !limit) return;
   for (const auto& program : input.script->programs) {
-    if (program_name(program.words[0]) != "sleep" || program.background || program.words.size() != 2)
+    if (program_name(program.words[0]) != "sleep" || program.background || program.words.size() != 2 ||
+        shell::seconds_of_sleep(program.words) < static_cast<std::uint64_t>(limit->count()))
       continue;
-    const auto seconds = seconds_of(program.words[1]);
-    if (seconds < limit) continue;
     // It may keep servers running until the job's end.
     const bool keeps = std::ranges::any_of(input.script->programs, [&](const Program& one) {
       return &one < &program && one.works && one.background;
