@@ -25,10 +25,10 @@ struct ThreadStack {
 };
 
 /// The stacks of all threads of a process, its main thread's first, as far as there is time until `end`. A
-/// thread stops while its own stack is read, usually for less than a millisecond; it goes on even if this
-/// process is killed meanwhile (PTRACE_SEIZE in ptrace(2)). A thread that is stopped (state T), or does not
-/// stop (state D), is left alone. Works in the files that the process sees, in a container too. Fails if the
-/// process is gone, or may not be traced: "Operation not permitted".
+/// thread stops only while its own stack is read, and goes on even if this process is killed meanwhile
+/// (PTRACE_SEIZE in ptrace(2)). A thread that is stopped (state T), or does not stop (state D), is left
+/// alone. Works in the files that the process sees, in a container too. Fails if the process is gone, or may
+/// not be traced: "Operation not permitted".
 Result<std::vector<ThreadStack>> native_stacks(pid_t pid, std::chrono::steady_clock::time_point end);
 
 }  // namespace nlaunch::sys
