@@ -58,11 +58,6 @@ void weigh(Verdict& verdict) {
   if (!verdict.sure) verdict.culprits = all(any);
 }
 
-/// Something is wrong with it by its own account.
-bool is_in_trouble(const Server& server) {
-  return server.paused || server.stalled > 0 || server.core_silent || !server.health.empty();
-}
-
 /// A member that waits for a server's answer is held up itself: that it is late may be the server's fault. It
 /// is no candidate if the server is in trouble. Of a server that has nothing to do, the analysis of servers
 /// judges.
@@ -77,8 +72,8 @@ void pass_on_to_servers(Analysis& analysis, const Evidence& evidence) {
     bool is_held_up = false;
     for (const auto i : servers) {
       const auto& server = evidence.members[i];
-      if (server.server->idle) continue;
-      is_held_up = is_held_up || is_in_trouble(*server.server);
+      if (server.server->idle && !is_in_trouble(server)) continue;
+      is_held_up = is_held_up || is_in_trouble(server);
       add({i, fmt::format("does not answer {}", client.name())});
       analysis.says.push_back(fmt::format("{} waits for an answer of {}", client.name(), server.name()));
     }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <ranges>
 #include <string_view>
 
 #include "base/text.h"
@@ -32,6 +33,15 @@ bool hands_over(const Frame& frame) {
                                                     "anyio/",
                                                     "zmq/"};
   return std::ranges::any_of(kFiles, [&](auto file) { return frame.file.starts_with(file); });
+}
+
+/// Its main thread waits for another one: one that may wait for a server's answer.
+bool waits_for_thread(const Member& member) {
+  constexpr std::size_t kInnermost = 3;  // CPython's own frame is below those of libc
+  if (!member.python.empty()) return hands_over(member.python.front());
+  return std::ranges::any_of(member.native | std::views::take(kInnermost), [](const Frame& frame) {
+    return frame.function.starts_with("PyThread_acquire_lock");
+  });
 }
 
 }  // namespace
@@ -97,14 +107,23 @@ bool does_own_thing(const Evidence& evidence, const Member& member) {
                               [&](const auto& other) { return are_connected(member, other); });
 }
 
+bool is_in_trouble(const Member& server) {
+  const auto& said = *server.server;
+  const auto doing = situation_of(server).doing;
+  return said.paused || said.stalled > 0 || said.core_silent || !said.health.empty() ||
+         doing == Situation::Doing::stopped || doing == Situation::Doing::uninterruptible;
+}
+
 std::vector<std::size_t> servers_awaited(const Evidence& evidence, const Member& client) {
   std::vector<std::size_t> found;
   const auto doing = situation_of(client).doing;
   const bool may = doing == Situation::Doing::elsewhere || doing == Situation::Doing::unknown;
-  if (client.server || !may || !waits_in_network(client)) return found;
+  const bool in_network = waits_in_network(client);
+  if (client.server || !may || !(in_network || waits_for_thread(client))) return found;
   for (std::size_t i = 0; i < evidence.members.size(); ++i) {
     const auto& other = evidence.members[i];
-    if (other.server && are_connected(client, other)) found.push_back(i);
+    if (other.server && are_connected(client, other) && (in_network || is_in_trouble(other)))
+      found.push_back(i);
   }
   if (!found.empty() && does_own_thing(evidence, client)) found.clear();
   return found;

@@ -32,8 +32,12 @@ bool are_connected(const Member& one, const Member& other);
 /// It waits for the network, and is connected to that server.
 bool waits_for_answer_of(const Member& client, const Member& server);
 
-/// The servers whose answer it waits for: indices into Evidence::members. Empty for a server, whose main
-/// thread waits for requests.
+/// A server with a problem by its own account, or of which a process cannot continue.
+bool is_in_trouble(const Member& server);
+
+/// The servers whose answer it waits for: indices into Evidence::members. Of a program whose main thread
+/// waits for another thread, only servers in trouble: which thread it waits for is unknown. Empty for a
+/// server, whose main thread waits for requests.
 std::vector<std::size_t> servers_awaited(const Evidence& evidence, const Member& client);
 
 /// It certainly does something of its own: according to its Python stack, it waits neither for another thread

@@ -130,6 +130,31 @@ TEST(Verdict, WhoWaitsForAServersAnswerPassesTheBlameOn) {
   }
 }
 
+// A client can send its requests from another thread: its main thread waits for that one.
+TEST(Verdict, OfAClientThatWaitsForItsThreadAServerInTroubleIsToBlame) {
+  const auto stopped_core = [](Member client, bool stopped) {
+    Server idle;
+    idle.idle = true;
+    auto evidence = with_an_engine(idle, std::move(client));
+    evidence.members.back().parts = {
+        {.pid = 7, .title = "VLLM::EngineCore_DP1", .state = stopped ? 'T' : 'S'}};
+    return judge(evidence).sentence;
+  };
+  auto native = in(0, {}, "futex_do_wait");
+  native.native = {
+      {"__futex_abstimed_wait", "", 0}, {"sem_clockwait", "", 0}, {"PyThread_acquire_lock_timed", "", 0}};
+  const auto python = in(0, {{"wait", "threading.py", 320}, {"generate", "train.py", 12}}, "futex_do_wait");
+  for (const auto& client : {native, python}) {
+    EXPECT_EQ(stopped_core(client, true),
+              "engine.0 on node0 is the culprit: it has a process that is stopped (state T): "
+              "VLLM::EngineCore_DP1 (pid 7); 3 others wait");
+    EXPECT_TRUE(stopped_core(client, false).starts_with("learner.0 (rank 0) on node0 is the culprit"))
+        << stopped_core(client, false);
+  }
+  const auto own = in(0, {{"reward", "train.py", 12}}, "futex_do_wait");
+  EXPECT_TRUE(stopped_core(own, true).starts_with("unsure: ")) << stopped_core(own, true);
+}
+
 TEST(Verdict, OfAClientAndAnIdleServerEitherMayBeToBlame) {
   Server idle;
   idle.idle = true;
