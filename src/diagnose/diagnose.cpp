@@ -280,13 +280,32 @@ Finding seen_cause(const Diagnosis& diagnosis, const KnownCause& cause) {
   return finding;
 }
 
+/// A process that does nothing wrong by itself, but has lost a part of its own: that is why others wait for
+/// it.
+bool explains(const KnownCulprit& lost, const KnownHang& hang, const RunFolder& run) {
+  constexpr std::string_view kOwnReasons[] = {"stopped", "uninterruptible", "paused"};
+  const bool of_the_culprit = hang.culprits.size() == 1 && hang.culprits.front().process == lost.process;
+  return of_the_culprit && end_by(lost.how, run) != nullptr &&
+         std::ranges::find(kOwnReasons, hang.doing) == std::end(kOwnReasons);
+}
+
+Finding end_of_child_before(const Diagnosis& diagnosis, const KnownCulprit& child) {
+  auto finding = end_of_child(diagnosis, child);
+  finding.confidence = Confidence::likely;
+  return finding;
+}
+
 /// What the summary of a run knows about its end: what was killed, what blocked it, what failed first.
 std::optional<Finding> known_end(const Diagnosis& diagnosis, const Collector& collector) {
   if (!diagnosis.run || diagnosis.inputs.empty()) return std::nullopt;
   const auto& run = *diagnosis.run;
   if (!run.failed)
     return run.ended_early ? std::optional(early_end(diagnosis, *run.ended_early)) : std::nullopt;
-  if (run.hang && run.hang->sure) return end_of_hang(diagnosis, *run.hang);
+  if (run.hang && run.hang->sure) {
+    if (run.lost_child && explains(*run.lost_child, *run.hang, run))
+      return end_of_child_before(diagnosis, *run.lost_child);
+    return end_of_hang(diagnosis, *run.hang);
+  }
   if (run.cause && run.cause->sure) return seen_cause(diagnosis, *run.cause);
   const bool by_itself = run.code.value_or(0) <= kOfSignals;
   if (auto asked = asked_to_end(collector, run); asked && by_itself && !is_reaction(*asked, collector, run))

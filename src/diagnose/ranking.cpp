@@ -147,6 +147,23 @@ void name_the_peer(Classes& classes, const Collector& collected) {
   finding.time = ended->time;
 }
 
+/// What the process that holds up the others repeated to the end is why it does so.
+void explain_the_hang(std::vector<Finding>& hints, const Collector& collected, const Finding& hang) {
+  constexpr std::uint64_t kLastLines = 100;  // it may print some more when it is stopped
+  for (const auto& [signature, tally] : collected.tallies()) {
+    const auto last = tally.last.find(hang.position.file);
+    if (signature->kind != Kind::hint || signature->weight <= kEndOfFirst || last == tally.last.end())
+      continue;
+    const bool repeated = tally.count > 1;
+    if (!repeated || last->second.position.line + kLastLines < hang.position.line) continue;
+    auto reason = last->second;
+    reason.count = 0;  // its lines are counted where it is a hint
+    reason.confidence = Confidence::likely;
+    reason.weight = hang.weight + 1;
+    hints.push_back(std::move(reason));
+  }
+}
+
 /// vLLM's engine not starting is what happened, whether it lacked memory or raised an exception.
 void name_the_engine(Classes& classes) {
   const auto engine = classes.find("vllm-enginecore-start-failure");
@@ -248,6 +265,7 @@ std::vector<Finding> ranked(const Collector& collected, const std::optional<Find
     }
   }
   const bool failed = !told.empty();
+  if (end && end->category == "hang" && end->weight == kSureHang) explain_the_hang(hints, collected, *end);
   told.insert(told.end(), hints.begin(), hints.end());
   put_the_first_first(told, collected);
   Classes classes;

@@ -455,6 +455,48 @@ TEST_F(DiagnoseRun, AHangThatIsNotSureExplainsLittle) {
             "hang 72 sure: it stood");
 }
 
+std::string only_culprit(std::string_view doing) {
+  return fmt::format(
+      R"("exit_code": 1, "outcome": "stalled", "sentence": "learner.0 held it up", "watch": {{"findings": [{{"verdict": {{
+         "sure": true, "culprits": [{{"process": "learner.0", "program": "python", "pid": 4711, "doing": "{}"}}]}}}}]}})",
+      doing);
+}
+
+TEST_F(DiagnoseRun, AProcessThatHeldItUpMayHaveLostAChild) {
+  const auto lost = [&](std::string_view doing, std::string_view process, std::string_view end) {
+    return told(
+        run(only_culprit(doing) +
+            fmt::format(R"(, "lost_child": {{"process": "{}", "name": "worker", "pid": 5, "end": {}}})",
+                        process, end)));
+  };
+  constexpr auto kKilled = R"({"signal": "SIGKILL"})";
+  constexpr auto kHang = "hang 72 sure: learner.0 held it up";
+  EXPECT_EQ(lost("elsewhere", "learner.0", kKilled),
+            "process-killed 55 likely: worker (pid 5) of learner.0 was killed (SIGKILL), not by nlaunch");
+  EXPECT_EQ(lost("elsewhere", "engine.0", kKilled), kHang);
+  EXPECT_EQ(lost("elsewhere", "learner.0", R"({"code": 0})"), kHang);
+  EXPECT_EQ(lost("stopped", "learner.0", kKilled), "process-stopped 72 sure: learner.0 held it up");
+}
+
+TEST_F(DiagnoseRun, WhatItRepeatedToTheEndIsWhyItHeldItUp) {
+  const std::string refused =
+      "[RANK 0] vllm /v1/completions failed (ClientResponseError: 404, message='Not Found', "
+      "url='http://127.0.0.1:24939/v1/completions'); retry 6/30 in 16s\n";
+  const auto with = [&](const std::string& log) {
+    write("learner.0", log);
+    return told(run(only_culprit("elsewhere")));
+  };
+  const auto diagnosis = with(refused + refused + "the end\n");
+  EXPECT_EQ(diagnosis,
+            "model-not-served 73 likely: requests are answered with 404: the server does not serve the model "
+            "that they name, or has no such path");
+  constexpr auto kHang = "hang 72 sure: learner.0 held it up";
+  EXPECT_TRUE(with(refused + "the end\n").starts_with(kHang));
+  std::string much = refused + refused;
+  for (int i = 0; i < 200; ++i) much += "step\n";
+  EXPECT_TRUE(with(much).starts_with(kHang)) << "it got over that";
+}
+
 TEST_F(DiagnoseRun, TellsWhichChildWasLost) {
   const auto lost = [&](std::string_view end, std::string_view more = "") {
     return ended(R"({"code": 1})",
