@@ -100,6 +100,7 @@ void Output::judge(preflight::Report& report) const {
   if (!baseline_) return;
   for (auto& row : preflight::compare(*baseline_, report, args_->baseline.back()))
     report.rows.push_back(std::move(row));
+  preflight::explain_by_users(report.rows);
   report.verdict = preflight::worst(report.rows);
 }
 

@@ -42,6 +42,7 @@ class Examiner {
     report_.plan = request_.plan.name;
     report_.site = request_.plan.site;
     report_.time = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+    explain_by_users(report_.rows);
     report_.verdict = worst(report_.rows);
     report_.elapsed = since(begin);
     return std::move(report_);

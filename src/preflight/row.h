@@ -44,4 +44,8 @@ Row warned(std::string check, std::string subject, std::string value, std::strin
 /// The worst of all rows: fail, then unknown, then warn; *pass* if there are none of these.
 Status worst(const std::vector<Row>& rows);
 
+/// Of a GPU, group or node that is slower than expected while another process uses one of its GPUs, that
+/// process is the first thing to look at: their `fix` becomes that of the row "gpu-processes".
+void explain_by_users(std::vector<Row>& rows);
+
 }  // namespace nlaunch::preflight

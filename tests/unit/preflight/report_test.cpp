@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -24,6 +25,36 @@ TEST(SpreadOf, HasTheLargerOfTheTwoInTheMiddle) {
   EXPECT_EQ(five.least, 1);
   EXPECT_EQ(five.median, 3);
   EXPECT_EQ(five.most, 5);
+}
+
+TEST(ExplainByUsers, OfASlowGpuOrGroupItsUserIsTheReason) {
+  const Remedy by_rule{"report the node", Responsible::admin};
+  const auto used = [](std::string host) {
+    auto row = warned("gpu-processes", "GPU 1 (00000000:00:07.0)", "held by pid 997 (hog.py, alice, 2.1 GiB)",
+                      "an idle GPU", {"stop your own processes: kill 997"});
+    row.hosts = {std::move(host)};
+    return row;
+  };
+  const auto fix_of = [&](std::string check, std::string subject, Row user) {
+    std::vector<Row> rows{failed(std::move(check), std::move(subject), "slow", "fast", by_rule),
+                          std::move(user)};
+    rows[0].hosts = {"n0"};
+    explain_by_users(rows);
+    return fmt::format("{} ({})", rows[0].fix, name_of(rows[0].responsible));
+  };
+  constexpr auto kUser =
+      "GPU 1 (00000000:00:07.0) is held by pid 997 (hog.py, alice, 2.1 GiB): stop your own processes: kill "
+      "997 "
+      "(user)";
+  constexpr auto kRule = "report the node (admin)";
+  EXPECT_EQ(fix_of("bandwidth", "node 0", used("n0")), kUser);
+  EXPECT_EQ(fix_of("bandwidth", "node 0", used("n1")), kRule);
+  EXPECT_EQ(fix_of("peers", "gemm GPU 1", used("n0")), kUser);
+  EXPECT_EQ(fix_of("peers", "p2p GPU 1 → GPU 2", used("n0")), kUser);
+  EXPECT_EQ(fix_of("peers", "gemm GPU 11", used("n0")), kRule);
+  EXPECT_EQ(fix_of("baseline", "all_reduce of node 0 at 32MiB", used("n0")), kUser);
+  EXPECT_EQ(fix_of("nvlink", "GPU 1", used("n0")), kRule);
+  EXPECT_EQ(fix_of("bandwidth", "node 0", passed("gpu-processes", "4 GPUs", "not in use")), kRule);
 }
 
 TEST(PlaceOf, NamesTheHostOnce) {
