@@ -91,7 +91,8 @@ def main():
     trainer = GRPOTrainer(model=options.model, reward_funcs=share_of_e, args=config, train_dataset=prompts())
     trainer.train()
     rewards = [row["reward"] for row in trainer.state.log_history if "reward" in row]
-    print(f"reward from {rewards[0]:.3f} to {rewards[-1]:.3f} in {len(rewards)} steps", flush=True)
+    if trainer.is_world_process_zero():  # others may log nothing
+        print(f"reward from {rewards[0]:.3f} to {rewards[-1]:.3f} in {len(rewards)} steps", flush=True)
 
 
 if __name__ == "__main__":
