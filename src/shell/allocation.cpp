@@ -49,10 +49,12 @@ AskedFor asked_for(const std::function<std::string(std::string_view option)>& va
   if (value("nodes").empty() && per_node > 0 && tasks > per_node)
     job.nodes = (tasks + per_node - 1) / per_node;
   job.tasks = per_node > 0 ? per_node : tasks > 0 ? std::max(1U, tasks / job.nodes) : 0;
+  job.uneven = tasks > 0 && (per_node > 0 ? tasks != per_node * job.nodes : tasks % job.nodes != 0);
   job.gpus = gpus_of(value("gpus-per-node"));
   if (const auto gres = value("gres"); job.gpus == 0 && gres.find("gpu") != std::string::npos)
     job.gpus = gpus_of(gres);
   if (job.gpus == 0) job.gpus = gpus_of(value("gpus")) / job.nodes;
+  if (job.tasks == 0) job.tasks = leading_number(value("ntasks-per-gpu")) * job.gpus;
   if (job.gpus == 0) {
     constexpr std::uint32_t kMost = 1024;
     job.gpus = std::min(gpus_of(value("gpus-per-task")) * std::max(1U, job.tasks), kMost);

@@ -19,6 +19,7 @@ struct Allocation {
   std::uint32_t tasks_per_node = 1;  ///< of the first component in a heterogeneous job
   std::uint32_t cpus_per_task = 0;   ///< 0: not requested
   std::uint32_t gpus_per_node = 0;   ///< in a heterogeneous job, the most of any node
+  bool counts_tasks = true;          ///< false: Slurm does not set SLURM_NTASKS_PER_NODE
   bool other_machine = false;        ///< with another kind of GPU, which shows what depends on it in a script
   bool other_hosts = false;          ///< ssh to a host outside the job is followed too, as to its last node
   std::vector<std::uint32_t> array{};         ///< of a job array: the ids of its tasks
@@ -73,6 +74,7 @@ struct AskedFor {
   std::uint32_t tasks = 0;     ///< per node; 0: not set
   std::uint32_t gpus = 0;      ///< of each node
   bool gpus_of_tasks = false;  ///< from --gpus-per-task
+  bool uneven = false;         ///< nodes do not get the same number of tasks
 };
 /// `value` returns the value of an option by its long name ("nodes"), or an empty string.
 AskedFor asked_for(const std::function<std::string(std::string_view option)>& value);

@@ -1,6 +1,7 @@
 #include "shell/answers.h"
 
 #include <fmt/format.h>
+#include <re2/re2.h>
 
 #include <algorithm>
 
@@ -182,6 +183,17 @@ Answer ask_ray(const Allocation& allocation) {
                              allocation.nodes * kCpus, gpus)};
 }
 
+/// `git -C DIR clone`: what changes files is part of the job.
+bool is_question_to_git(const Words& argv) {
+  static const Options kValued{"-C", "-c", "--git-dir", "--work-tree"};
+  static const Options kQuestions{"rev-parse", "describe",  "log",       "status", "diff",
+                                  "branch",    "config",    "show",      "remote", "rev-list",
+                                  "ls-files",  "ls-remote", "tag",       "blame",  "symbolic-ref",
+                                  "show-ref",  "name-rev",  "--version", "version"};
+  const auto verb = program_at(argv, 1, kValued);
+  return verb == argv.size() || kQuestions.contains(argv[verb]);
+}
+
 Answer ask_git(const Words& argv, const Allocation&, std::uint32_t) {
   if (has(argv, "--show-toplevel")) return {"/rec/repository\n"};
   if (has(argv, "--abbrev-ref") || has(argv, "--show-current")) return {"main\n"};
@@ -334,6 +346,7 @@ std::optional<Answer> answer_of(const Words& argv, const Allocation& allocation,
     return Answer{conda_hook(argv[0]), 0};
   if (name == "ray" && (argv.size() < 2 || argv[1] == "status" || argv[1] == "health-check"))
     return ask_ray(allocation);
+  if (name == "git" && !is_question_to_git(argv)) return std::nullopt;
   const auto* row = std::ranges::find(kAsks, name, &AskRow::name);
   return row == std::end(kAsks) ? std::nullopt : std::optional(row->ask(argv, allocation, node));
 }
@@ -351,6 +364,11 @@ std::vector<std::string> names_of_answers() {
   std::vector<std::string> names;
   for (const auto& row : kAsks) names.emplace_back(row.name);
   return names;
+}
+
+bool names_failure(const std::string& pattern) {
+  static const RE2 kFailure(R"((?i)error|fail|exception|traceback|out of memory|\boom\b|killed|abort|fatal)");
+  return RE2::PartialMatch(pattern, kFailure);
 }
 
 }  // namespace nlaunch::shell

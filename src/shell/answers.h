@@ -33,4 +33,7 @@ bool describes_machine(const std::string& program);
 /// The names of the programs that are answered.
 std::vector<std::string> names_of_answers();
 
+/// "Traceback", "error": a script that looks for it in a log finds nothing, since nothing goes wrong here.
+bool names_failure(const std::string& pattern);
+
 }  // namespace nlaunch::shell

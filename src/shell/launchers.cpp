@@ -108,7 +108,13 @@ Started of_mpirun(const Words& argv, const Allocation& allocation) {
   const auto component = allocation.component(0).value_or(Allocation::Component{});
   const auto all = wanted.value_or(component.nodes * component.tasks_per_node);
   const auto nodes = nodes_of(component);
-  Started started{rest(argv, end), tasks_of(nodes, shared_out(all, nodes.size()), all)};
+  // By default each node is filled before the next one: with the job's tasks, its slots.
+  auto each = number_option(argv, end, "-npernode", "--npernode");
+  if (!each) each = number_option(argv, end, "-ppn", "--ppn");
+  const bool maps = has(argv, "--map-by") || has(argv, "-map-by");
+  const auto slots = maps ? 0U : component.tasks_per_node;
+  if (!each) each = std::max(shared_out(all, nodes.size()), slots);
+  Started started{rest(argv, end), tasks_of(nodes, *each, all)};
   for (std::size_t i = 1; i + 2 <= end; ++i) {
     const bool two = (argv[i] == "-genv" || argv[i] == "-env") && i + 3 <= end;
     if (argv[i] == "-x" && argv[i + 1].find('=') != std::string::npos)

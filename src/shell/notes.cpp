@@ -32,9 +32,9 @@ bool is_of_bash(std::string_view name) {
       "IFS",    "OPTARG",  "OPTIND", "REPLY", "SHLVL", "HOSTTYPE", "PIPESTATUS", "FUNCNAME"};
   constexpr std::array<std::string_view, 6> kPrefixes{"BASH", "SLURM", "OMPI_", "PMI", "EPOCH", "OSTYPE"};
   // Slurm sets these only if the job asks for them (sbatch(1), output environment variables).
-  constexpr std::array<std::string_view, 7> kIfAskedFor{
-      "SLURM_CPUS_PER_TASK", "SLURM_CPUS_PER_GPU", "SLURM_GPUS",       "SLURM_GPUS_PER_NODE",
-      "SLURM_GPUS_PER_TASK", "SLURM_MEM_PER_NODE", "SLURM_MEM_PER_GPU"};
+  constexpr std::array<std::string_view, 8> kIfAskedFor{
+      "SLURM_NTASKS_PER_NODE", "SLURM_CPUS_PER_TASK", "SLURM_CPUS_PER_GPU", "SLURM_GPUS",
+      "SLURM_GPUS_PER_NODE",   "SLURM_GPUS_PER_TASK", "SLURM_MEM_PER_NODE", "SLURM_MEM_PER_GPU"};
   if (std::ranges::find(kIfAskedFor, name) != kIfAskedFor.end()) return false;
   return std::ranges::find(kNames, name) != kNames.end() ||
          std::ranges::any_of(kPrefixes, [&](auto prefix) { return name.starts_with(prefix); });

@@ -127,4 +127,12 @@ bool only_shows(std::string line) {
   return RE2::PartialMatch(without_substitutions(line), kShows);
 }
 
+bool prints_into_own_pipe(const ProgramStart& start, std::optional<pid_t> shell) {
+  const auto out = start.files.find(STDOUT_FILENO);
+  if (out == start.files.end() || !out->second.starts_with("pipe:") || !shell) return false;
+  std::error_code error;
+  const auto above = std::filesystem::read_symlink(fmt::format("/proc/{}/fd/1", *shell), error);
+  return !error && above.native() != out->second;
+}
+
 }  // namespace nlaunch::shell

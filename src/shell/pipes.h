@@ -45,4 +45,7 @@ std::optional<std::string> here_document(const ProgramStart& start);
 /// `echo "Python: $(python --version)"`.
 bool only_shows(std::string line);
 
+/// Whether it prints into a pipe that the shell above it does not print into: `program | tee log`.
+bool prints_into_own_pipe(const ProgramStart& start, std::optional<pid_t> shell);
+
 }  // namespace nlaunch::shell

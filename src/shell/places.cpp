@@ -36,9 +36,9 @@ void Places::read() {
   note_traced();
 }
 
-void Places::forked(pid_t parent, pid_t child) {
+void Places::forked(pid_t parent, pid_t child, bool in_front) {
   if (script_shell_ == 0) script_shell_ = parent;
-  processes_.forked(parent, child);
+  processes_.forked(parent, child, in_front);
 }
 
 const Place* Places::of(pid_t pid, pid_t top) const {

@@ -27,11 +27,15 @@ class Places {
 
   /// Takes in what bash has traced since the last call.
   void read();
-  void forked(pid_t parent, pid_t child);
+  /// `in_front`: the shell above `parent` waits until that one has ended.
+  void forked(pid_t parent, pid_t child, bool in_front);
+  void becomes_shell(pid_t pid) { processes_.becomes_shell(pid); }
+  void ended(pid_t pid) { processes_.ended(pid); }
   /// The `index`th program starts.
-  void started(pid_t pid, std::size_t index, bool background) {
+  void started(pid_t pid, std::size_t index, bool background, bool piped) {
     using enum Processes::Foreground;
-    processes_.started(pid, index, !background ? of_all : is_in_foreground(pid) ? of_its_shell : none);
+    const auto foreground = !background ? of_all : is_in_foreground(pid) ? of_its_shell : none;
+    processes_.started(pid, index, foreground, piped);
   }
 
   /// The latest position of a shell itself; nullptr if it reported none.

@@ -29,18 +29,34 @@ bool was_ended(const WaitedFor& first, const WaitedFor& next) {
   return std::ranges::any_of(first.by, [&](const auto& one) { return one.kills && is_before(one, next); });
 }
 
-void Processes::forked(pid_t parent, pid_t child) {
+void Processes::forked(pid_t parent, pid_t child, bool in_front) {
+  const bool is_first = parents_.empty();
   parents_[child] = parent;
   auto& shell = shells_[parent];
+  // The script's own shell traces nothing itself while it only starts programs in the background and
+  // pipelines.
+  shell.traces = shell.traces || is_first;
   end_wait(parent, shell);
+  if (const auto above = in_front ? parent_of(parent) : std::nullopt) {
+    auto& waiting = shells_[*above];
+    if (waiting.traces && waiting.awaited.empty()) {
+      waiting.awaited = {parent};
+      waiting.in_front = true;
+    }
+  }
   shell.children.push_back(child);
   ended_at_fork_[child] = shell.ended;
 }
 
 void Processes::end_wait(pid_t pid, Shell& shell) {
   if (shell.awaited.empty()) return;
+  // What it does while a shell still runs that seemed to be in front: the rest of a pipeline, or it was not.
+  if (shell.in_front && !ended_.contains(shell.awaited.front())) return;
   for (const auto child : shell.awaited) {
-    for (const auto index : programs_[child]) found_[index].by.push_back({pid, shell.ended, shell.kills});
+    // What a shell has left in the background goes on when it has ended.
+    for (const auto index : programs_[child])
+      if (shell.kills || is_awaited(pids_.at(index), child))
+        found_[index].by.push_back({pid, shell.ended, shell.kills});
     if (shell.kills) {
       killed_.insert(child);
       continue;
@@ -49,6 +65,7 @@ void Processes::end_wait(pid_t pid, Shell& shell) {
     awaited_.insert(child);
   }
   shell.awaited.clear();
+  shell.in_front = false;
   ++shell.ended;
 }
 
@@ -64,6 +81,8 @@ void Processes::traced(pid_t shell, const std::string& command) {
                        std::ranges::any_of(words, [](const auto& word) { return word.starts_with("--pid"); });
   const bool waits = follows || (words[0] == "wait" && !has(words, "-n"));
   if (!waits && !waiting.kills) return;
+  waiting.awaited.clear();
+  waiting.in_front = false;
   if (waits && words.size() == 1) waiting.awaited = waiting.children;
   constexpr std::string_view kPid = "--pid=";
   for (const std::string_view word : words) {
@@ -73,13 +92,19 @@ void Processes::traced(pid_t shell, const std::string& command) {
   }
 }
 
-void Processes::started(pid_t pid, std::size_t index, Foreground foreground) {
+void Processes::started(pid_t pid, std::size_t index, Foreground foreground, bool piped) {
   auto& found = found_[index];
   pids_[index] = pid;
   // A shell may exec its last program.
   auto& shell = shells_[pid];
   end_wait(pid, shell);
   found.before[pid] = shell.ended;
+  shell.traces = false;
+  // Only a shell of the script forks what tells of itself and then starts a program in the background.
+  const bool forked = foreground == Foreground::none && !piped && !shell.by_exec;
+  if (const auto parent = parent_of(pid); forked && parent && !shells_[*parent].is_program)
+    shells_[*parent].traces = true;
+  shell.is_program = true;
   constexpr int kDeepest = 50;
   for (int i = 0; i < kDeepest; ++i) {
     programs_[pid].push_back(index);
@@ -105,7 +130,9 @@ WaitedFor Processes::of(std::size_t index) const {
   for (const auto& [pid, shell] : shells_)
     for (const auto child : shell.awaited) {
       const auto programs = programs_.find(child);
-      if (programs != programs_.end() && std::ranges::find(programs->second, index) != programs->second.end())
+      if (programs != programs_.end() &&
+          std::ranges::find(programs->second, index) != programs->second.end() &&
+          (shell.kills || is_awaited(pids_.at(index), child)))
         waited.by.push_back({pid, shell.ended, shell.kills});
     }
   waited.is_awaited = is_awaited(pids_.at(index));
@@ -113,11 +140,11 @@ WaitedFor Processes::of(std::size_t index) const {
 }
 
 /// By the shell above it, and that one by the shell above that one. A launcher waits for all that it starts.
-bool Processes::is_awaited(pid_t pid) const {
+bool Processes::is_awaited(pid_t pid, pid_t top) const {
   constexpr int kDeepest = 50;
   for (int i = 0; i < kDeepest; ++i) {
     const auto parent = parent_of(pid);
-    if (!parent) return true;
+    if (!parent || pid == top) return true;
     const auto& shell = shells_.at(*parent);
     const bool is_waiting = !shell.kills && std::ranges::find(shell.awaited, pid) != shell.awaited.end();
     if (killed_.contains(pid) || (shell.traces && !awaited_.contains(pid) && !is_waiting)) return false;

@@ -33,13 +33,17 @@ bool was_ended(const WaitedFor& first, const WaitedFor& next);
 /// over.
 class Processes {
  public:
-  void forked(pid_t parent, pid_t child);
+  /// `in_front`: the shell above `parent` does nothing else until that one has ended.
+  void forked(pid_t parent, pid_t child, bool in_front = false);
+  /// A process of the script becomes a shell: `bash gen.sh`.
+  void becomes_shell(pid_t pid) { shells_[pid].traces = shells_[pid].by_exec = true; }
+  void ended(pid_t pid) { ended_.insert(pid); }
   /// A shell runs a command, expanded and quoted as `set -x` does.
   void traced(pid_t shell, const std::string& command);
   /// Up to which shell the shells above a program do nothing else until it exits.
   enum class Foreground { none, of_its_shell, of_all };
-  /// The `index`th program starts.
-  void started(pid_t pid, std::size_t index, Foreground foreground = Foreground::none);
+  /// The `index`th program starts. `piped`: it prints into a pipe that its shell does not.
+  void started(pid_t pid, std::size_t index, Foreground foreground = Foreground::none, bool piped = false);
 
   /// nullopt for the script's own process, or one that does not belong to it.
   [[nodiscard]] std::optional<pid_t> parent_of(pid_t pid) const;
@@ -50,11 +54,15 @@ class Processes {
     std::vector<pid_t> children;  ///< not waited for so far
     std::vector<pid_t> awaited;   ///< by the current `wait` or `kill`
     bool kills = false;
+    bool in_front = false;  ///< `awaited` is a shell that runs in front of it
     bool traces = false;    ///< it is one of the script's own
+    bool by_exec = false;   ///< likewise, and another program before
+    bool is_program = false;
     std::size_t ended = 0;  ///< of both
   };
   void end_wait(pid_t pid, Shell& shell);
-  [[nodiscard]] bool is_awaited(pid_t pid) const;
+  /// By each shell above it up to `top`, or all.
+  [[nodiscard]] bool is_awaited(pid_t pid, pid_t top = 0) const;
 
   std::map<pid_t, pid_t> parents_;
   std::map<pid_t, std::size_t> ended_at_fork_;  ///< by child: the number of its parent's waits
@@ -64,6 +72,7 @@ class Processes {
   std::map<std::size_t, pid_t> pids_;  ///< of the programs
   std::set<pid_t> awaited_;            ///< processes for whose end the shell above them has waited
   std::set<pid_t> killed_;             ///< and those that it has killed
+  std::set<pid_t> ended_;
 };
 
 }  // namespace nlaunch::shell

@@ -47,6 +47,9 @@ const RecordedCommand& RecordedCommands::add(const ProgramStart& start, Words ar
   command.fate = fate;
   command.argv = std::move(argv);
   for (auto& word : command.argv) word = without_own(std::move(word), own_);
+  // `$(which torchrun) train.py`: the one that PATH has there.
+  constexpr std::string_view kOwn = "/rec/own/";
+  if (command.argv[0].starts_with(kOwn)) command.argv[0] = program_name(command.argv[0]);
   for (const auto& entry : start.environment) {
     if (!is_own_variable(entry)) command.environment.push_back(without_own(entry, own_));
   }
@@ -73,7 +76,8 @@ const RecordedCommand& RecordedCommands::add(const ProgramStart& start, Words ar
     printing_.emplace_back(recording_.commands.size(), out->second);
   if (fate != Fate::answered) note_files(start, command);
   // What only answers may be within the words of a program in the background.
-  places_.started(start.pid, recording_.commands.size(), command.background || fate == Fate::answered);
+  places_.started(start.pid, recording_.commands.size(), command.background || fate == Fate::answered,
+                  prints_into_own_pipe(start, places_.parent_of(start.pid)));
   pids_.push_back(start.pid);
   return recording_.commands.emplace_back(std::move(command));
 }
@@ -153,7 +157,7 @@ void RecordedCommands::find_place(const ProgramStart& start, RecordedCommand& co
 void RecordedCommands::note_files(const ProgramStart& start, RecordedCommand& command) {
   auto told = command.argv;  // given by name, or as its input
   if (command.input && command.input->is_file) told.push_back(command.input->text);
-  for (const auto& path : written_.outputs_told_to({told, {}, command.folder})) {
+  for (const auto& path : written_.outputs_told_to({told, command.environment, command.folder})) {
     const bool own = std::ranges::any_of(
         command.files, [&](const auto& file) { return file.first > 0 && file.second == path; });
     const bool known =

@@ -253,13 +253,26 @@ class Recorder final : public Watcher {
   [[nodiscard]] bool starts_others(pid_t pid) const override { return launchers_.contains(pid); }
   void on_fork(pid_t parent, pid_t child) override {
     places_.read();
-    places_.forked(parent, child);
+    places_.forked(parent, child, is_in_front(parent));
     xargs_.erase(parent);
+  }
+  /// A shell that runs in front of the one that forked it reads the same standard input; bash gives one in
+  /// the background /dev/null, and one of a pipeline its pipe.
+  [[nodiscard]] bool is_in_front(pid_t shell) const {
+    const auto above = places_.parent_of(shell);
+    if (!above) return false;
+    const auto input_of = [](pid_t pid) {
+      std::error_code error;
+      return fs::read_symlink(fmt::format("/proc/{}/fd/0", pid), error);
+    };
+    const auto own = input_of(shell);
+    return !own.empty() && own == input_of(*above);
   }
   void on_end(pid_t pid, int status) override {
     launchers_.erase(pid);
     own_variables_.erase(pid);
     places_.read();
+    places_.ended(pid);
     if (const auto one = xargs_.find(pid); one != xargs_.end()) {
       recording_.idle.push_back(one->second);
       xargs_.erase(one);
@@ -443,10 +456,8 @@ class Recorder final : public Watcher {
 
   /// `grep -qi error server.log`: nothing goes wrong here. The name of the log says nothing.
   [[nodiscard]] bool looks_for_failure(const ProgramStart& start, const Words& argv) const {
-    static const RE2 kFailure(
-        R"((?i)error|fail|exception|traceback|out of memory|\boom\b|killed|abort|fatal)");
     return program_name(argv[0]).ends_with("grep") && std::ranges::any_of(argv, [&](const auto& word) {
-             return RE2::PartialMatch(word, kFailure) && !is_output(start, word);
+             return names_failure(word) && !is_output(start, word);
            });
   }
 
@@ -550,6 +561,7 @@ class Recorder final : public Watcher {
   /// bash really runs, and sh runs as bash, which traces what it does; a script that exists only on the
   /// cluster is recorded.
   std::string start_of_shell(const ProgramStart& start, const Words& argv, const std::string& program) {
+    places_.becomes_shell(start.pid);
     // A shell within the shell of a task is one of its commands.
     const auto parent = places_.parent_of(start.pid);
     const bool is_within = parent && task_of_shell(*parent);

@@ -199,7 +199,6 @@ std::vector<std::string> environment_of(const RecordRequest& request, const OwnF
       fmt::format("SLURM_NNODES={}", first.nodes),
       fmt::format("SLURM_NTASKS={}", tasks),
       fmt::format("SLURM_NPROCS={}", tasks),
-      fmt::format("SLURM_NTASKS_PER_NODE={}", job.tasks_per_node),
       fmt::format("SLURM_TASKS_PER_NODE={}(x{})", job.tasks_per_node, first.nodes),
       fmt::format("SLURM_CPUS_ON_NODE={}", std::max(1U, job.cpus_per_task) * job.tasks_per_node),
       fmt::format("SLURM_SUBMIT_DIR={}", folder_of(request)),
@@ -214,6 +213,7 @@ std::vector<std::string> environment_of(const RecordRequest& request, const OwnF
       "TMPDIR=/tmp",
       "LANG=C.UTF-8",
   };
+  if (job.counts_tasks) entries.push_back(fmt::format("SLURM_NTASKS_PER_NODE={}", job.tasks_per_node));
   if (job.cpus_per_task > 0) entries.push_back(fmt::format("SLURM_CPUS_PER_TASK={}", job.cpus_per_task));
   if (first.gpus_per_node > 0) {
     entries.push_back(fmt::format("SLURM_GPUS_ON_NODE={}", first.gpus_per_node));
@@ -256,14 +256,15 @@ bool is_own_variable(std::string_view entry) {
 }
 
 std::string without_own(std::string text, const OwnFiles& own) {
-  for (const auto& part : {":" + own.programs(), own.programs() + ":", own.programs() + "/"}) {
-    for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at))
-      text.replace(at, part.size(), part.back() == '/' ? "/usr/bin/" : "");
-  }
-  // `dirname $(dirname $(which nvcc))`: a folder of the cluster.
-  const auto& folder = own.folder.native();
-  for (auto at = text.find(folder); at != std::string::npos; at = text.find(folder, at))
-    text.replace(at, folder.size(), "/rec/own");
+  const auto replace = [&](const std::string& part, std::string_view by) {
+    for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + by.size()))
+      text.replace(at, part.size(), by);
+  };
+  replace(":" + own.programs(), "");
+  replace(own.programs() + ":", "");
+  // What `which nvcc` finds, and `dirname $(dirname $(which nvcc))`: a folder of the cluster.
+  replace(own.folder.native(), "/rec/own");
+  replace("/rec/own/bin/", "/rec/own/");
   return text;
 }
 

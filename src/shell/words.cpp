@@ -3,6 +3,7 @@
 #include <re2/re2.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "base/text.h"
@@ -73,6 +74,25 @@ std::size_t program_at(const Words& argv, std::size_t from, const Options& value
     if (valued.contains(argv[i])) ++i;
   }
   return argv.size();
+}
+
+std::size_t behind_runners(const Words& argv, std::size_t from) {
+  struct Runner {
+    std::set<std::string, std::less<>> names;
+    Options valued;
+  };
+  static const std::array<Runner, 2> kRunners{
+      {{{"uv", "poetry", "pixi"},
+        {"--with", "--extra", "--group", "--python", "-p", "--project", "--directory", "--env-file",
+         "--active-project", "--index", "--with-requirements"}},
+       {{"conda", "mamba", "micromamba"}, {"-n", "--name", "-p", "--prefix", "--cwd"}}}};
+  while (from + 1 < argv.size() && argv[from + 1] == "run") {
+    const auto* const runner = std::ranges::find_if(
+        kRunners, [&](const Runner& one) { return one.names.contains(program_name(argv[from])); });
+    if (runner == kRunners.end()) break;
+    from = program_at(argv, from + 2, runner->valued);
+  }
+  return from;
 }
 
 }  // namespace nlaunch::shell

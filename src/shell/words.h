@@ -39,4 +39,8 @@ std::optional<std::uint32_t> number_option(const Words& argv, std::size_t end, s
 /// launcher starts. argv.size() if there is none.
 std::size_t program_at(const Words& argv, std::size_t from, const Options& valued);
 
+/// The index of the program behind those that only choose its environment, `uv run`, `poetry run`, `pixi
+/// run`, `conda run`: `from` if there is none of them.
+std::size_t behind_runners(const Words& argv, std::size_t from = 0);
+
 }  // namespace nlaunch::shell

@@ -20,6 +20,11 @@ std::string in_folder(const std::string& folder, const std::string& path) {
   return (fs::path(folder) / path).lexically_normal().native();
 }
 
+bool is_log(const fs::path& path) {
+  constexpr std::array<std::string_view, 3> kExtensions{".log", ".out", ".err"};
+  return std::ranges::find(kExtensions, path.extension().native()) != kExtensions.end();
+}
+
 /// Files that programs read without being given their names.
 bool is_read_by_name(const fs::path& path) {
   constexpr std::array<std::string_view, 3> kNames{".deepspeed_env", "default_config.yaml",
@@ -163,8 +168,13 @@ std::vector<WrittenFile> Written::told_to(const Told& program) const {
 
 std::vector<std::string> Written::outputs_told_to(const Told& program) const {
   std::vector<std::string> told;
-  for (const auto& path : outputs_)
-    if (is_told(program, path, false)) told.push_back(path);
+  for (const auto& path : outputs_) {
+    // A directory that the script has made for it, unless the file is a log beside what programs write there.
+    const auto folder = fs::path(path).parent_path().native();
+    const bool in_folder = folders_.contains(folder) && !is_log(path) && is_told(program, folder, false);
+    const bool named = is_told({program.words, {}, program.folder}, path, false);
+    if (in_folder || named || (!is_log(path) && is_told(program, path, false))) told.push_back(path);
+  }
   return told;
 }
 

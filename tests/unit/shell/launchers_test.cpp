@@ -89,10 +89,14 @@ TEST(Launchers, OptionsOfSrunHaveTheirLongName) {
   EXPECT_FALSE(takes_value_of_srun("-l") || takes_value_of_srun("--bcast") || takes_value_of_srun("a"));
 }
 
-TEST(Launchers, MpirunSharesItsTasksOut) {
-  EXPECT_EQ(started("mpirun -np 4 -x NCCL_DEBUG=INFO --mca btl tcp python x.py"),
+TEST(Launchers, MpirunFillsOneNodeAfterTheOther) {
+  EXPECT_EQ(started("mpirun -np 4 -npernode 2 -x NCCL_DEBUG=INFO --mca btl tcp python x.py"),
             "python x.py | 0/0@0 1/1@0 2/0@1 3/1@1");
-  EXPECT_EQ(started("mpiexec -n 2 -genv A 1 a"), "a | 0/0@0 1/0@1");
+  EXPECT_EQ(started("mpirun -np 3 -x NCCL_DEBUG=INFO --mca btl tcp python x.py"),
+            "python x.py | 0/0@0 1/1@0 2/2@0");
+  EXPECT_EQ(started("mpiexec -n 2 -genv A 1 a"), "a | 0/0@0 1/1@0");
+  EXPECT_EQ(started("mpiexec -n 2 -ppn 1 a"), "a | 0/0@0 1/0@1");
+  EXPECT_EQ(started("mpirun -n 2 --map-by node a"), "a | 0/0@0 1/0@1");
   EXPECT_EQ(started("orterun --bind-to none a", 1, 2), "a | 0/0@0 1/1@0");
 }
 

@@ -125,6 +125,60 @@ TEST_F(OfAScript, TheEndIsAwaited) {
   EXPECT_FALSE(processes_.of(0).is_awaited);
 }
 
+/// `bash gen.sh` with two programs in the background, and then c.
+class OfAShellInFront : public testing::Test {
+ protected:
+  void SetUp() override {
+    processes_.traced(kScript, "bash gen.sh");
+    processes_.forked(kScript, 20);
+    processes_.becomes_shell(20);
+    for (const pid_t pid : {21, 22}) {
+      processes_.forked(20, pid, true);
+      processes_.started(pid, static_cast<std::size_t>(pid - 21));
+    }
+  }
+  void next(bool ended = true) {
+    if (ended) processes_.ended(20);
+    processes_.traced(kScript, "c");
+    processes_.forked(kScript, 30);
+    processes_.started(30, 2, Processes::Foreground::of_all);
+  }
+  [[nodiscard]] bool had(std::size_t first) const {
+    return had_ended(processes_.of(first), processes_.of(2));
+  }
+  Processes processes_;
+};
+
+TEST_F(OfAShellInFront, WhatItHasWaitedForHadEnded) {
+  processes_.traced(20, "wait");
+  next();
+  EXPECT_TRUE(had(0));
+  EXPECT_TRUE(had(1));
+}
+
+TEST_F(OfAShellInFront, WhileItRunsNothingHad) {
+  processes_.traced(20, "wait");
+  next(false);
+  EXPECT_FALSE(had(0));
+}
+
+TEST_F(OfAShellInFront, WhatItHasLeftHadNot) {
+  processes_.traced(20, "wait 21");
+  processes_.traced(20, "true");
+  next();
+  EXPECT_TRUE(had(0));
+  EXPECT_FALSE(had(1));
+}
+
+TEST(Processes, AScriptThatTracesNothingItselfWaitsForNothing) {
+  Processes processes;
+  processes.forked(kScript, 11);
+  processes.started(11, 0);
+  processes.forked(kScript, 12);
+  processes.started(12, 1, Processes::Foreground::of_all);
+  EXPECT_FALSE(processes.of(0).is_awaited);
+}
+
 /// `(a; b) &` and then c in the foreground.
 class OfASubshell : public testing::Test {
  protected:

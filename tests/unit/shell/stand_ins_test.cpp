@@ -81,7 +81,7 @@ TEST(StandIns, AProgramKnowsItsTask) {
 TEST(StandIns, TheRecordersOwnFolderIsInNoText) {
   EXPECT_EQ(without_own("/own/bin:/usr/bin", kOwn), "/usr/bin");
   EXPECT_EQ(without_own("/a:/own/bin", kOwn), "/a");
-  EXPECT_EQ(without_own("/own/bin/python -m x", kOwn), "/usr/bin/python -m x");
+  EXPECT_EQ(without_own("/own/bin/python -m x", kOwn), "/rec/own/python -m x");
 }
 
 TEST(Tasks, AreComparedByTheirNumbers) {
