@@ -253,10 +253,23 @@ class Environment {
     });
   }
 
+  /// `NAME=$(cat FILE)` of a line that sets several variables; the whole line if it does not set it so.
+  static std::string assignment_in(const std::string& line, const std::string& name) {
+    const auto at = line.find(name + "=");
+    if (at == std::string::npos) return line;
+    int open = 0;
+    auto end = at;
+    for (; end < line.size(); ++end) {
+      open += line[end] == '(' ? 1 : line[end] == ')' ? -1 : 0;
+      if (open == 0 && (line[end] == ' ' || line[end] == ';')) break;
+    }
+    return line.substr(at, end - at);
+  }
+
   /// Read when the process starts, from the place where the script reads it.
   bool secret(const std::string& name, std::uint32_t line) {
     if (!looks_like_secret(name) && !holds_secret(name)) return false;
-    const auto text = line > 0 && line <= lines_.size() ? lines_[line - 1] : std::string();
+    const auto text = assignment_in(line > 0 && line <= lines_.size() ? lines_[line - 1] : "", name);
     ImportedSecret one{name, "env", "", line, ""};
     if (auto host = netrc_host(text); !host.empty())
       one = {name, "netrc", std::move(host), line, ""};
@@ -317,28 +330,40 @@ class Environment {
     const bool mpi = launcher.starts_with("mpi") || launcher == "orterun";
     const bool asks = std::ranges::any_of(
         its.argv, [](const auto& word) { return word.find("$SLURM_") != std::string::npos; });
-    if ((launcher != "srun" && !mpi) || (its.tasks.size() < 2 && !asks)) return;
-    // nlaunch's own step also has one task per node and sets the same variables.
+    // With one task on each node, launchers of ranks do without them; what a shell or a container runs may
+    // not.
+    const bool reads =
+        asks || !role.wrapper.empty() || shell::is_shell(its.argv[0]) || !makes_ranks(its.program);
+    const bool is_one_of_several = its.tasks_of_step > 1 && reads && role.kind != RoleKind::engine;
+    if ((launcher != "srun" && !mpi) || (its.tasks.size() < 2 && !asks && !is_one_of_several)) return;
     const bool one_on_each_node =
         its.tasks.size() == out_.nodes && its.tasks_of_step == out_.nodes &&
         std::ranges::all_of(its.tasks, [](const auto& task) { return task.local_rank == 0; });
-    if (!mpi && out_.nodes > 1 && one_on_each_node) return;
+    if (!mpi && !reads && out_.nodes > 1 && one_on_each_node) return;
     auto& set = role.environment.set;
     const auto add = [&](const char* name, std::string value) {
       const bool known = std::ranges::find(set, name, &ImportedEntry::name) != set.end();
       if (!known && !value.empty()) set.push_back({name, std::move(value), 0, ""});
     };
     const auto size = std::to_string(its.tasks_of_step);
-    const auto each = std::ranges::count(its.tasks, its.tasks[0].node, &shell::Task::node);
+    const auto own = std::to_string(std::ranges::count(its.tasks, its.tasks[0].node, &shell::Task::node));
+    const auto of_step = recorded(its, "SLURM_NTASKS_PER_NODE");
+    const auto each = its.tasks.size() == its.tasks_of_step || of_step.empty() ? own : of_step;
     if (mpi) {
       add("OMPI_COMM_WORLD_RANK", rank_of(its));
-      add("OMPI_COMM_WORLD_LOCAL_RANK", "${self.local_rank}");
+      add("OMPI_COMM_WORLD_LOCAL_RANK", local_rank_of(its));
       add("OMPI_COMM_WORLD_SIZE", size);
-      add("OMPI_COMM_WORLD_LOCAL_SIZE", std::to_string(each));
+      add("OMPI_COMM_WORLD_LOCAL_SIZE", each);
       return;
     }
     add("SLURM_PROCID", rank_of(its));
-    add("SLURM_LOCALID", "${self.local_rank}");
+    add("SLURM_LOCALID", local_rank_of(its));
+    if (rank_of(its).empty() || local_rank_of(its).empty())
+      role.remarks.push_back(
+          {its.line,
+           "SLURM_PROCID or SLURM_LOCALID is not set: other programs run in the other tasks "
+           "of its step, and no placeholder numbers these. A program that reads them needs "
+           "different numbers here"});
     add("SLURM_NODEID", node_id_of(its));
     if (node_id_of(its).empty())
       role.remarks.push_back(
@@ -347,7 +372,7 @@ class Environment {
            "placeholder does that. A program that reads it needs a different number here"});
     add("SLURM_NTASKS", size);
     add("SLURM_NPROCS", size);
-    add("SLURM_NTASKS_PER_NODE", std::to_string(each));
+    add("SLURM_NTASKS_PER_NODE", each);
     for (const auto* name : {"SLURM_NNODES", "SLURM_TASKS_PER_NODE", "SLURM_STEP_ID", "SLURM_STEP_NUM_NODES",
                              "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE"})
       add(name, recorded(its, name));
@@ -385,6 +410,18 @@ class Environment {
       if (entry.starts_with(name) && entry.substr(name.size()).starts_with('='))
         return entry.substr(name.size() + 1);
     return {};
+  }
+
+  /// The rank of a task on its node; empty if no placeholder has this value.
+  static std::string local_rank_of(const Part& part) {
+    const auto& tasks = part.tasks;
+    std::map<std::uint32_t, std::uint32_t> before;  // by node
+    const bool of_role = std::ranges::all_of(tasks, [&](const auto& task) {
+      return static_cast<std::uint32_t>(task.local_rank) == before[task.node]++;
+    });
+    if (of_role) return "${self.local_rank}";
+    const auto is_first = [&](const auto& task) { return task.local_rank == tasks[0].local_rank; };
+    return std::ranges::all_of(tasks, is_first) ? std::to_string(tasks[0].local_rank) : "";
   }
 
   /// The rank of a task within its step; empty if no placeholder of an experiment has this value.

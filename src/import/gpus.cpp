@@ -95,9 +95,9 @@ class Gpus {
     const auto end = words_of_step(part);
     const auto step = [&](std::string_view letter, const char* name) -> std::optional<std::uint32_t> {
       const auto text = shell::option(part.step, end, letter, name);
+      if (text == "none") return 0;
       if (!text || (std::string_view(name) == "--gres" && text->find("gpu") == std::string::npos))
         return std::nullopt;
-      if (*text == "none") return 0;
       return text::whole_number<std::uint32_t>(text->substr(text->rfind(':') + 1));
     };
     if (part.in_step) {
@@ -183,7 +183,8 @@ class Gpus {
                        (!job_.ray && computes(job_.part_of(kept)) && !kept.exits && !kept.main);
     const auto all = job_.where(job_.part_of(kept)).gpus_per_node;
     const auto each = all / most_on_a_node(job_.part_of(kept));
-    if (!needs || all == 0) return;
+    const bool has_none = job_.part_of(kept).in_step && said_gpus(job_.part_of(kept)) == 0U;
+    if (!needs || all == 0 || has_none) return;
     if (each == 0) {
       job_.out.parts[kept.part].problem =
           fmt::format("{} of its processes use the {} of a node, which other roles also use",
@@ -215,7 +216,16 @@ class Gpus {
       if (!partner && on_a_node(other) >= on_a_node(i)) partner = other;
     }
     const auto all = job_.where(job_.part_of(kept)).gpus_per_node;
-    if (partner && all > 0 && taken > all) kept.shares_with = {*partner};
+    if (!partner || all == 0 || taken <= all) return;
+    kept.shares_with = {*partner};
+    const auto& part = job_.part_of(kept);
+    const bool queues = part.in_step && said_gpus(part).value_or(0) > 0 &&
+                        !shell::has(part.step, "--overlap") && !visible_of(part);
+    if (queues)
+      job_.out.parts[kept.part].problem =
+          "Slurm starts this step when steps before it have freed their GPUs; a plan starts all of a stage "
+          "at once. "
+          "Start only as many at a time as there are GPUs, with `wait` between";
   }
 
   Job& job_;

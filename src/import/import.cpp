@@ -90,6 +90,15 @@ bool stands_unquoted(std::string_view text, std::string_view piece) {
   return false;
 }
 
+/// The text of `srun bash -c TEXT`; empty without one.
+std::string inner_text(const Part& part) {
+  const auto c = std::ranges::find(part.step, "-c");
+  return c == part.step.end() || c == part.step.begin() || c + 1 == part.step.end() ||
+                 !shell::is_shell(*(c - 1))
+             ? ""
+             : *(c + 1);
+}
+
 /// Words that bash would expand to files on the cluster, for which a role has no shell.
 void give_globs_a_shell(const shell::Recording& recording, const std::vector<std::string>& lines,
                         Imported& out) {
@@ -103,7 +112,8 @@ void give_globs_a_shell(const shell::Recording& recording, const std::vector<std
       const auto star = word.find('*');
       if (star == std::string::npos) continue;
       const auto piece = word.substr(star, word.find('/', star) - star);
-      if (stands_unquoted(text, piece)) role.globs.push_back(word);
+      if (stands_unquoted(text, piece) || stands_unquoted(inner_text(part), piece))
+        role.globs.push_back(word);
     }
     if (role.globs.empty()) continue;
     const bool plain = role.command == argv && role.handed_over.empty() && part.tasks.size() == 1;

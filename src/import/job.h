@@ -21,6 +21,7 @@ struct Kept {
   bool exits = false;                      ///< the next one starts after it has exited
   bool main = false;                       ///< the job ends with it
   bool beside = false;                     ///< and it is not the first of those
+  bool stays = false;                      ///< a server for which the script waits at its end
   bool waited = false;                     ///< its own task waited for something before it
   std::string name;
 };

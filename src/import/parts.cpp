@@ -578,6 +578,18 @@ bool had_ended(const shell::Recording& recording, const Part& a, const Part& b) 
   return a.background && had_exited(recording, a, b);
 }
 
+bool holds_at_its_end(const shell::Recording& recording) {
+  constexpr std::uint64_t kLong = 3600;
+  if (recording.waits) return true;
+  const auto& commands = recording.commands;
+  const auto last = std::ranges::find_if(commands.rbegin(), commands.rend(), [](const auto& command) {
+    return command.fate == shell::Fate::recorded || shell::program_name(command.argv[0]) == "sleep";
+  });
+  if (last == commands.rend() || shell::program_name(last->argv[0]) != "sleep" || last->task) return false;
+  return shell::has(last->argv, "infinity") || shell::has(last->argv, "inf") ||
+         shell::seconds_of_sleep(last->argv) >= kLong;
+}
+
 bool is_awaited(const shell::Recording& recording, const Part& part) {
   return std::ranges::all_of(part.commands,
                              [&](auto index) { return recording.commands[index].waited.is_awaited; });

@@ -56,6 +56,8 @@ bool had_exited(const shell::Recording& recording, const Part& a, const Part& b)
 bool had_ended(const shell::Recording& recording, const Part& a, const Part& b);
 /// The script does not end before all of its processes have exited.
 bool is_awaited(const shell::Recording& recording, const Part& part);
+/// The script goes on after its last program: it sleeps, or loops and only waits.
+bool holds_at_its_end(const shell::Recording& recording);
 /// True if the script killed some of `a` before `b` starts.
 bool was_ended(const shell::Recording& recording, const Part& a, const Part& b);
 

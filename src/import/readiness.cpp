@@ -1,12 +1,15 @@
 #include <fmt/format.h>
+#include <re2/re2.h>
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <map>
 #include <utility>
 
 #include "base/text.h"
 #include "import/job.h"
+#include "shell/answers.h"
 
 namespace nlaunch::import {
 namespace {
@@ -41,6 +44,40 @@ std::string host_of_url(std::string_view url) {
   return std::string(url.substr(0, url.find_first_of("/?")));
 }
 
+/// What grep looks for, as RE2 reads it; nothing if that is not known.
+std::optional<std::string> pattern_of_grep(const shell::Words& argv) {
+  std::string flags = shell::program_name(argv[0]).substr(0, 1);  // egrep, fgrep
+  std::optional<std::string> pattern;
+  for (std::size_t i = 1; i < argv.size(); ++i) {
+    const auto& word = argv[i];
+    if (word.starts_with("--") || (word.size() == 2 && word[0] == '-' && (word[1] == 'm' || word[1] == 'f')))
+      return std::nullopt;
+    if (word == "-e" && i + 1 < argv.size()) {
+      pattern = argv[++i];
+    } else if (word.size() > 1 && word[0] == '-') {
+      flags += word.substr(1);
+    } else if (!pattern) {
+      pattern = word;
+    }
+  }
+  const auto has = [&](const char* any) { return flags.find_first_of(any) != std::string::npos; };
+  if (!pattern || has("vfLxw")) return std::nullopt;
+  std::string expression = has("F") ? RE2::QuoteMeta(*pattern) : *pattern;
+  if (!has("eEPF")) {  // a basic expression, in which these characters stand for themselves
+    expression.clear();
+    for (std::size_t i = 0; i < pattern->size(); ++i) {
+      const char c = (*pattern)[i];
+      const bool escaped = c == '\\' && i + 1 < pattern->size();
+      const char next = escaped ? (*pattern)[++i] : c;
+      const bool special = std::string_view("+?(){}|").contains(next);
+      if (special != escaped) expression += '\\';
+      expression += next;
+    }
+  }
+  if (has("i")) expression = "(?i)" + expression;
+  return RE2(expression, RE2::Quiet).ok() ? std::optional(expression) : std::nullopt;
+}
+
 class Readiness {
  public:
   explicit Readiness(Job& job) : job_(job) {}
@@ -54,6 +91,8 @@ class Readiness {
         for (const auto& word : command.argv) asks_by_http(i, word);
       } else if ((name == "nc" || name == "ncat") && command.argv.size() > 2) {
         asks_port(i, command.argv[command.argv.size() - 2], command.argv.back());
+      } else if (name.ends_with("grep") || name == "tail") {
+        watches_log(i);
       } else if (command.argv[0].starts_with(shell::kConnection)) {
         const auto place = std::string_view(command.argv[0]).substr(shell::kConnection.size());
         const auto slash = place.rfind('/');
@@ -63,6 +102,56 @@ class Readiness {
   }
 
  private:
+  /// `until grep -q ready server.log`, `tail -f server.log | grep -m1 ready`: it waits for a line of a
+  /// program in the background.
+  void watches_log(std::size_t command) {
+    const auto& asks = job_.recording.commands[command];
+    const bool looks = shell::program_name(asks.argv[0]) != "tail";
+    const bool follows = shell::has(asks.argv, "-f") || shell::has(asks.argv, "-F");
+    const auto i = writer_of(asks);
+    if (!i || asks.background || !(looks || follows) || shell::names_failure(text::join(asks.argv, " ")))
+      return;
+    auto& role = job_.out.roles[*i];
+    auto& part = job_.out.parts[job_.kept[*i].part];
+    const auto pattern = looks ? pattern_of_grep(asks.argv) : std::nullopt;
+    if (pattern && !role.ready) {
+      role.ready = ImportedReady{.log = escaped(*pattern), .timeout = kServerTimeout, .line = asks.line};
+      job_.out.became[command] = fmt::format("`ready` of {}", role.name);
+    } else if (!pattern && part.problem.empty()) {
+      part.problem = fmt::format(
+          "after it, the script waits for a line of its output (line {}) in a way that import does not "
+          "recognise: use until grep -q LINE FILE, or wait for its port (nc, curl)",
+          asks.line);
+    }
+  }
+
+  /// The last program in the background before a command that writes a file of its arguments.
+  [[nodiscard]] std::optional<std::size_t> writer_of(const shell::RecordedCommand& asks) const {
+    std::optional<std::size_t> found;
+    bool is_before_others = false;
+    for (std::size_t i = 0; i < job_.kept.size(); ++i) {
+      const auto& part = job_.part_of(job_.kept[i]);
+      const auto& first = job_.recording.commands[part.commands[0]];
+      if (&first > &asks) is_before_others = true;
+      const auto file = first.files.find(1);
+      if (&first > &asks || !part.background || job_.kept[i].exits) continue;
+      const bool is_named = std::ranges::any_of(asks.argv, [&](const auto& word) {
+        const auto path = (std::filesystem::path(asks.folder) / word).lexically_normal();
+        return (file != first.files.end() && path == file->second) || is_copied_to(part, word);
+      });
+      if (is_named) found = i;
+    }
+    return is_before_others ? found : std::nullopt;
+  }
+
+  /// `server | tee server.log &`
+  [[nodiscard]] bool is_copied_to(const Part& part, const std::string& file) const {
+    return std::ranges::any_of(job_.recording.traced, [&](const auto& one) {
+      return one.line == part.line && one.script == part.script && one.text.starts_with("tee ") &&
+             shell::has(shell::words_of(one.text), file);
+    });
+  }
+
   void asks_port(std::size_t command, const std::string& host, const std::string& port) {
     if (ready_at(command, port, "")) return;
     is_of_job(host) ? waits_for_nobody(command) : asks_elsewhere(command, host);

@@ -467,9 +467,16 @@ Sentences waits_for_an_unknown_one(const Examined& script) {
     return role.part && role.kind != RoleKind::engine && !role.ray && script.out.parts[*role.part].background;
   });
   if (programs < 2) return {};
-  return of_each(script.recording.traced, [](const auto& one) -> std::string {
-    static const RE2 kCounts(R"(^jobs .*-\w*r)");
-    if (RE2::PartialMatch(one.text, kCounts))
+  const auto is_counted = [&](const auto& one) {
+    static const RE2 kCounts(R"(^(wc |grep .*-\w*c))");
+    return std::ranges::any_of(script.recording.traced, [&](const auto& other) {
+      return other.line == one.line && other.script == one.script && RE2::PartialMatch(other.text, kCounts);
+    });
+  };
+  return of_each(script.recording.traced, [&](const auto& one) -> std::string {
+    static const RE2 kRunning(R"(^(jobs .*-\w*r|pgrep .*-\w*c.*-P|pgrep .*-P.*-\w*c))");
+    static const RE2 kOwn(R"(^(jobs\b|pgrep .*-P))");
+    if (RE2::PartialMatch(one.text, kRunning) || (RE2::PartialMatch(one.text, kOwn) && is_counted(one)))
       return fmt::format(
           "line {}: the script starts a program when another one has exited (`{}`): a plan starts "
           "all of a stage at once",
@@ -496,6 +503,88 @@ Sentences repeats_in_the_background(const Examined& script) {
   });
 }
 
+/// The head of the loop that a line is in: "while kill -0 $PID; do"; empty if it is in none.
+std::string head_of_loop(const std::vector<std::string>& lines, std::uint32_t line) {
+  static const RE2 kHead(R"(^\s*(while|until|for)\b)");
+  static const RE2 kDone(R"((^|;|\s)done\b)");
+  int depth = 0;
+  for (auto at = std::min<std::size_t>(line, lines.size()); at > 0; --at) {
+    const auto& text = lines[at - 1];
+    const bool begins = RE2::PartialMatch(text, kHead);
+    const bool ends = RE2::PartialMatch(text, kDone);
+    if (begins && (at == line || !ends) && depth-- == 0) return text;
+    if (ends && !begins && at != line) ++depth;
+  }
+  return {};
+}
+
+/// `while kill -0 $PID; do python eval.py; sleep 60; done`, of which the recording shows some rounds.
+Sentences repeats_while_another_runs(const Examined& script) {
+  return of_roles(script, [&](const ImportedRole& role, const Part& part) -> std::string {
+    static const RE2 kUntilEnd(R"(^\s*(while|until)\b.*(kill -0|ps -p|/proc/\$|squeue|scontrol))");
+    const auto again = std::ranges::count_if(script.recording.commands, [&](const auto& command) {
+      return command.fate == shell::Fate::recorded && command.line == part.line &&
+             command.argv == part.argv && command.script == part.script;
+    });
+    const bool of_script = part.script.substr(part.script.rfind('/') + 1) == script.out.script;
+    if (again < 2 || !of_script || !RE2::PartialMatch(head_of_loop(script.lines, part.line), kUntilEnd))
+      return {};
+    return fmt::format(
+        "line {}: the script starts `{}` again and again while another program runs, which no role "
+        "does",
+        role.line, text::printable(text::shell_join(part.argv)));
+  });
+}
+
+/// `for f in data/*.jsonl; do python prepare.py $f; done`, where the files are on the cluster.
+Sentences loops_over_files(const Examined& script) {
+  return of_roles(script, [&](const ImportedRole& role, const Part& part) -> std::string {
+    for (const auto& word : script.recording.commands[part.commands[0]].argv) {
+      const auto star = word.find_first_of("*");
+      if (star == std::string::npos) continue;
+      const auto slash = word.rfind('/', star);
+      const auto piece = word.substr(slash == std::string::npos ? 0 : slash + 1);
+      const RE2 loop(fmt::format(R"(\bfor\s+\w+\s+in\s[^;]*{})", RE2::QuoteMeta(piece)));
+      for (const auto& line : script.lines)
+        if (RE2::PartialMatch(line, loop))
+          return fmt::format(
+              "line {}: the script starts `{}` once for each file that {} stands for, and which those "
+              "are only the cluster knows: name them",
+              role.line, text::printable(text::shell_join(part.argv)), text::printable(word));
+    }
+    return {};
+  });
+}
+
+/// `export ROCR_VISIBLE_DEVICES=$SLURM_LOCALID` in the batch script: one value for all tasks of a node.
+Sentences gives_tasks_one_gpu(const Examined& script) {
+  return of_roles(script, [](const ImportedRole& role, const Part& part) -> std::string {
+    for (const auto* name : {"ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"}) {
+      const auto visible = part.changes.find(name);
+      const bool is_set = visible != part.changes.end() && visible->second && !visible->second->empty();
+      if (!is_set || part.tasks.size() < 2 || visible->second->contains(',')) continue;
+      return fmt::format(
+          "line {}: the script sets {}={} for all tasks of {}, and Slurm may set it again for each: leave "
+          "it out, or set it in each task",
+          role.line, name, text::printable(*visible->second), role.name);
+    }
+    return {};
+  });
+}
+
+/// CUDA_VISIBLE_DEVICES=MIG-...: which GPU that is a part of, only the node knows.
+Sentences names_a_slice(const Examined& script) {
+  return of_roles(script, [](const ImportedRole& role, const Part& part) -> std::string {
+    const auto visible = part.changes.find("CUDA_VISIBLE_DEVICES");
+    if (visible == part.changes.end() || !visible->second || !visible->second->contains("-") ||
+        *visible->second == "-1")
+      return {};
+    return fmt::format(
+        "line {}: {} sees {} by its UUID (CUDA_VISIBLE_DEVICES), which is of one node: give its number",
+        role.line, role.name, text::printable(*visible->second));
+  });
+}
+
 /// `tmux new-session -d "vllm serve ..."`, `screen -dm`.
 Sentences hides_programs(const Examined& script) {
   return of_each(script.recording.commands, [](const auto& command) -> std::string {
@@ -511,6 +600,43 @@ Sentences hides_programs(const Examined& script) {
     return fmt::format(
         "line {}: `{}` starts a program in a terminal of its own, which is not imported: start it with &",
         command.line, text::printable(text::shell_join(argv)));
+  });
+}
+
+/// A function that `export -f` hands on: nothing in a plan can.
+Sentences calls_a_function(const Examined& script) {
+  return of_roles(script, [&](const ImportedRole& role, const Part& part) -> std::string {
+    for (const auto& entry : script.recording.commands[part.commands[0]].environment) {
+      static const RE2 kFunction(R"(^BASH_FUNC_(\w+)%%=)");
+      std::string name;
+      if (!RE2::PartialMatch(entry, kFunction, &name)) continue;
+      const auto uses = [&](const std::string& word) {
+        return RE2::PartialMatch(word, fmt::format(R"((^|[^\w./-]){}($|[^\w./-]))", name));
+      };
+      if (std::ranges::any_of(part.argv, uses))
+        return fmt::format(
+            "line {}: `{}` calls {}, a function of the script (export -f): put it into a file of its "
+            "own",
+            role.line, text::printable(text::shell_join(part.argv)), name);
+    }
+    return {};
+  });
+}
+
+/// Which of two secrets with the same text a program is given is not known.
+Sentences has_equal_secrets(const Examined& script) {
+  return of_roles(script, [&](const ImportedRole& role, const Part& part) -> std::string {
+    for (const auto& one : role.handed_over) {
+      std::vector<std::string> names;
+      for (const auto& [name, value] : part.changes)
+        if (value == one.value && looks_like_secret(name)) names.push_back(name);
+      if (names.size() > 1)
+        return fmt::format(
+            "line {}: {} have the same value, and which of them {} is given is not known: give each "
+            "its own",
+            role.line, text::join(names, " and "), role.name);
+    }
+    return {};
   });
 }
 
@@ -530,8 +656,14 @@ constexpr std::array kRefusals{
     Refusal{"import.empty-host", lacks_a_host},
     Refusal{"import.detaches", starts_a_daemon},
     Refusal{"import.loop", repeats_in_the_background},
+    Refusal{"import.loop", repeats_while_another_runs},
+    Refusal{"import.files", loops_over_files},
+    Refusal{"import.visible", gives_tasks_one_gpu},
+    Refusal{"import.visible", names_a_slice},
     Refusal{"import.wait", waits_for_an_unknown_one},
     Refusal{"import.terminal", hides_programs},
+    Refusal{"import.function", calls_a_function},
+    Refusal{"import.secret", has_equal_secrets},
     Refusal{"import.empty-program", has_no_name},
     Refusal{"import.unknown", has_unknown_markers},
     Refusal{"import.unknown-output", reads_unknown_output},

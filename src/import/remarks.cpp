@@ -103,6 +103,7 @@ void remarks_of_lines(const std::vector<std::string>& lines, Imported& out) {
   static const RE2 kIgnored(R"(\|\|\s*(true|:)\s*($|[\n;#)&}]))");
   static const RE2 kSaid(R"(\|\|\s*(echo|printf)\b)");
   static const RE2 kTested(R"(^\s*(?:if|elif)\s)");
+  static const RE2 kNegated(R"(^\s*!\s)");
   static const RE2 kShown(R"(^\s*(echo|printf)\b.*\$\()");
   std::set<std::pair<std::uint32_t, std::string>> said;
   const auto remark = [&](std::uint32_t line, std::string text) {
@@ -117,10 +118,11 @@ void remarks_of_lines(const std::vector<std::string>& lines, Imported& out) {
       remark(part.line, fmt::format("the script goes on by the exit code of {} (if), which was 0 here: after "
                                     "another one, the run stops",
                                     role.name));
-    const auto* const ignored = RE2::PartialMatch(text, kIgnored) ? "|| true"
-                                : RE2::PartialMatch(text, kSaid)  ? "|| echo"
-                                : RE2::PartialMatch(text, kShown) ? "echo $(...)"
-                                                                  : nullptr;
+    const auto* const ignored = RE2::PartialMatch(text, kIgnored)   ? "|| true"
+                                : RE2::PartialMatch(text, kSaid)    ? "|| echo"
+                                : RE2::PartialMatch(text, kShown)   ? "echo $(...)"
+                                : RE2::PartialMatch(text, kNegated) ? "!"
+                                                                    : nullptr;
     if (!part.background && ignored != nullptr)
       remark(part.line,
              fmt::format("{} may fail in the script ({}): here the run then stops", role.name, ignored));

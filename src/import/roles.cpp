@@ -34,6 +34,7 @@ class Roles {
     job_.out.became.resize(job_.recording.commands.size());
     sort();
     choose_main();
+    keep_servers();
     order();
     refuse_steps_without_nodes();
     divide_gpus(job_);
@@ -154,6 +155,28 @@ class Roles {
                                 "for both. `ends_run` sets which role ends the run",
                                 role_name_of(job_.part_of(job_.kept[i]).program),
                                 role_name_of(job_.part_of(job_.kept[behind.back()]).program)));
+  }
+
+  /// `wait`, `sleep infinity` or an endless loop behind the last program in front keeps the job, and with it
+  /// the servers that still run.
+  void keep_servers() {
+    const bool holds = holds_at_its_end(job_.recording);
+    const auto serves = [&](const Kept& kept) {
+      return job_.part_of(kept).background && kept.work.work == Work::engine && !is_ray(kept);
+    };
+    const auto in_front = std::ranges::find_if(
+        job_.kept, [&](const Kept& kept) { return kept.main && !job_.part_of(kept).background; });
+    if (in_front == job_.kept.end()) return;
+    for (std::size_t i = 0; i < job_.kept.size(); ++i) {
+      auto& kept = job_.kept[i];
+      const auto& part = job_.part_of(kept);
+      kept.stays = serves(kept) && !ends_before_others(i) && (holds || is_awaited(job_.recording, part));
+      if (kept.stays)
+        job_.remark(part.line,
+                    fmt::format("the script waits for {} after {} has exited: so does the run. Without its "
+                                "`ends_run`, the run ends before",
+                                role_name_of(part.program), role_name_of(job_.part_of(*in_front).program)));
+    }
   }
 
   /// True if something in the script starts after waiting for this one to exit.
@@ -452,7 +475,7 @@ class Roles {
                 : !job_.ray && (kept.work.work == Work::training || job_.is_in_place_of_training(kept))
                     ? RoleKind::learner
                     : RoleKind::service;
-    if (kept.main && role.kind == RoleKind::service) role.ends_run = true;
+    if ((kept.main && role.kind == RoleKind::service) || kept.stays) role.ends_run = true;
     if (!kept.main && role.kind == RoleKind::learner) role.ends_run = false;
     // The script continues after a background program has exited.
     role.may_end =

@@ -25,8 +25,9 @@ constexpr std::array<std::string_view, 17> kOfSite{
     "mem",           "network", "mem-per-gpu", "cpus-per-gpu",  "reservation", "clusters",
     "cpus-per-task", "exclude", "gpu-bind",    "licenses",      "mem-per-cpu"};
 /// nlaunch sets these itself.
-constexpr std::array<std::string_view, 6> kOptionsLeftOut{"ntasks",     "ntasks-per-node", "tasks-per-node",
-                                                          "no-requeue", "open-mode",       "gpus-per-task"};
+constexpr std::array<std::string_view, 7> kOptionsLeftOut{
+    "ntasks",     "ntasks-per-node", "tasks-per-node", "ntasks-per-gpu",
+    "no-requeue", "open-mode",       "gpus-per-task"};
 
 constexpr std::array<std::string_view, 6> kCounts{"ntasks",        "ntasks-per-node", "tasks-per-node",
                                                   "cpus-per-task", "gpus-per-node",   "gpus-per-task"};
@@ -265,6 +266,13 @@ class DirectivesReader {
     size.nodes = asked.nodes;
     size.tasks = asked.tasks;
     size.gpus = asked.gpus;
+    result_.counts_tasks = values_.contains("ntasks-per-node") || values_.contains("tasks-per-node");
+    if (asked.uneven)
+      out_.not_said.push_back(
+          {tasks_line_,
+           fmt::format("--ntasks={} on {} nodes: Slurm gives some nodes more tasks than others, which "
+                       "no role can say. Give --ntasks-per-node",
+                       value("ntasks"), size.nodes)});
     if (asked.gpus_of_tasks) {
       // One agent per node gets what all tasks there had, so it must request the total.
       const auto each = value("gpus-per-task");
@@ -360,6 +368,7 @@ shell::Allocation allocation_of(const JobDirectives& directives) {
   allocation.nodes = directives.size.nodes;
   allocation.tasks_per_node = std::max(1U, directives.size.tasks);
   allocation.cpus_per_task = directives.cpus_per_task;
+  allocation.counts_tasks = directives.counts_tasks;
   allocation.gpus_per_node = directives.size.gpus;
   allocation.array = directives.array;
   if (directives.components.empty()) return allocation;

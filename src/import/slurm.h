@@ -20,6 +20,7 @@ struct JobDirectives {
   std::string before;  ///< "120s"
   std::uint32_t signal_line = 0;
   std::uint32_t cpus_per_task = 0;  ///< 0: not set
+  bool counts_tasks = false;        ///< by --ntasks-per-node
   std::string array_text;           ///< "0-15%4"
   std::uint32_t array_line = 0;
   std::vector<std::uint32_t> array;                      ///< ids of the tasks of a job array

@@ -99,7 +99,8 @@ class Together {
   /// The script ends once what runs in the foreground, or is waited for, has exited; so does the run.
   void end(const Pair& a) {
     const bool serves = a.role->kind == RoleKind::engine || a.role->ray || a.planned->ready.exited;
-    if (serves || !recording_.whole() || recording_.waits) return;
+    if (serves) return end_of_server(a);
+    if (!recording_.whole() || recording_.waits) return;
     const bool in_script = !a.part->background || is_awaited(recording_, *a.part);
     if (in_script && !a.planned->ends_run)
       tell(*a.part,
@@ -107,6 +108,16 @@ class Together {
     if (!in_script && a.planned->ends_run && any_is_awaited())
       tell(*a.part,
            fmt::format("the run ends after {} has exited; the script does not wait for that", a.role->name));
+  }
+
+  /// A server goes on after the last program in front only if the script waits for it.
+  void end_of_server(const Pair& a) {
+    const bool in_front = std::ranges::any_of(
+        pairs_, [](const Pair& one) { return one.planned->ends_run && !one.part->background; });
+    if (a.role->kind != RoleKind::engine || a.role->ray || !a.part->background || !in_front) return;
+    const bool stays = holds_at_its_end(recording_) || is_awaited(recording_, *a.part);
+    if (stays && !a.planned->ends_run)
+      tell(*a.part, fmt::format("the script waits for {} at its end; the run does not", a.role->name));
   }
 
   /// False: it is not known for what the script waits at its end.

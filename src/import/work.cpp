@@ -22,24 +22,11 @@ struct Program {
   std::size_t at = 0;  ///< its word
 };
 
-/// The first word that is not an option, counted from `from`.
-std::size_t next_word(const Words& argv, std::size_t from, const shell::Options& valued) {
-  return shell::program_at(argv, from, valued);
-}
-
-Program program_of(const Words& argv, std::size_t from = 0) {
+Program program_of(const Words& argv, std::size_t outer = 0) {
+  const auto from = shell::behind_runners(argv, outer);
   if (from >= argv.size()) return {"", argv.size()};
   const auto name = shell::program_name(argv[from]);
-  const auto second = from + 1 < argv.size() ? argv[from + 1] : std::string();
-  static const shell::Options kUv{
-      "--with",     "--extra",          "--group", "--python",           "-p", "--project", "--directory",
-      "--env-file", "--active-project", "--index", "--with-requirements"};
-  static const shell::Options kConda{"-n", "--name", "-p", "--prefix", "--cwd"};
   static const shell::Options kPython{"-W", "-X"};
-  if ((name == "uv" || name == "poetry" || name == "pixi") && second == "run")
-    return program_of(argv, next_word(argv, from + 2, kUv));
-  if ((name == "conda" || name == "mamba" || name == "micromamba") && second == "run")
-    return program_of(argv, next_word(argv, from + 2, kConda));
   if (!is_python(name)) return {name, from};
   for (auto i = from + 1; i < argv.size(); ++i) {
     if (argv[i] == "-m" && i + 1 < argv.size()) return {argv[i + 1], i + 1};

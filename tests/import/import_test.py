@@ -427,8 +427,9 @@ class Environments(Import):
 
     def test_of_the_launcher(self):
         _, experiment, _ = self.planned(TWO_NODES + "srun --export=ALL,OMP_NUM_THREADS=8 python train.py\n")
-        self.assertEqual((experiment["env"], experiment["roles"]["learner"].get("env")), (
-            {"OMP_NUM_THREADS": "8"}, None))
+        self.assertEqual((experiment["env"], experiment["roles"]["learner"]["env"]["SLURM_PROCID"]), ({"OMP_NUM_THREADS": "8"}, "${self.index}"))
+        roles = self.roles(TWO_NODES + "srun torchrun --nnodes 2 --nproc-per-node 4 --rdzv-backend c10d --rdzv-endpoint $(scontrol show hostnames | head -n1):29500 train.py\n")
+        self.assertNotIn("env", roles["learner"])
         roles = self.roles(TWO_NODES + "srun --ntasks-per-node=4 python train.py\n")
         self.assertEqual(roles["learner"]["env"], {
             "SLURM_PROCID": "${self.index}", "SLURM_LOCALID": "${self.local_rank}", "SLURM_NODEID": "${self.node}", "SLURM_NTASKS": "8", "SLURM_NPROCS": "8",

@@ -52,7 +52,7 @@ class Ends(Import):
         self.assertEqual(([role["kind"] for role in experiment["roles"].values()], experiment["start"]), (["task", "learner"], [["step"], ["learner"]]))
 
     def test_a_wait_for_any_of_several_is_refused(self):
-        for wait in ("wait -n", "wait %2"):
+        for wait in ("wait -n", "wait %2"):  # whichever it is
             with self.subTest(wait):
                 self.assertIn(f"error: line 3: `{wait}` does not say for which program it waits: wait for its process id (PID=$!, then wait "
                               "\"$PID\") [import.wait]\n", self.refusal(f"python a.py &\npython b.py &\n{wait}\n"))
@@ -61,6 +61,27 @@ class Ends(Import):
     def test_a_pool_of_so_many_at_once_is_refused(self):
         self.assertIn("error: line 1: the script starts a program when another one has exited (`jobs -rp`): a plan starts all of a stage at once "
                       "[import.wait]\n", self.refusal("for i in 1 2 3; do while [ $(jobs -rp | wc -l) -ge 2 ]; do sleep 1; done; python a.py $i & done\nwait\n"))
+
+    def test_a_limit_on_what_runs_at_once_is_refused(self):
+        for count in ("jobs -p | wc -l", "jobs | grep -c Running", "pgrep -c -P $$"):
+            with self.subTest(count):
+                self.assertIn("the script starts a program when another one has exited", self.refusal(
+                    f"for i in 1 2 3; do\n  while [ $({count}) -ge 2 ]; do sleep 1; done\n  python a.py $i &\ndone\nwait\n"))
+        self.assertEqual(len(self.roles("trap 'kill $(jobs -p)' EXIT\npython a.py &\npython b.py\n")), 2)
+
+    def test_a_server_stays_as_long_as_the_script_waits(self):
+        for end in ("wait", "wait $V", "sleep infinity", "sleep 4h", "while true; do sleep 3600; done"):
+            with self.subTest(end):
+                _, experiment, _ = self.import_text(f"vllm serve m --port 8000 &\nV=$!\nuntil curl -s localhost:8000/health; do sleep 5; done\npython warm.py\n{end}\n")
+                self.assertTrue(yaml.safe_load(experiment)["roles"]["engine"]["ends_run"])
+                self.assertIn("# line 1: the script waits for vllm after warm has exited: so does the run. Without its `ends_run`, the run ends before\n", experiment)
+        for end in ("", "kill $V\nwait $V\n"):
+            with self.subTest(end):
+                roles = self.roles(f"vllm serve m --port 8000 &\nV=$!\npython warm.py\n{end}")
+                self.assertNotIn("ends_run", roles["engine"])
+
+    def test_a_pipeline_at_the_end_is_all_that_the_script_waits_for(self):
+        self.assertEqual(ends(self.roles("python loader.py &\npython train.py 2>&1 | tee train.log\n")), {"learner"})
 
     def test_what_only_asks_is_no_wait(self):
         roles = self.roles("python train.py &\nP=$!\npython mon.py --host $(hostname) &\nwait $P\n")
@@ -77,6 +98,20 @@ class Ends(Import):
 
 class Order(Import):
     """What has exited when another program starts."""
+
+    def test_a_shell_in_front_has_waited_for_its_programs(self):
+        both = "python a.py &\npython b.py &\nwait\n"
+        for script in (f"cat > gen.sh <<'E'\n{both}E\nbash gen.sh\n", f"( {both.strip()} )\n", f"bash -c '{both}'\n", f"all() {{ {both} }}\nall | tee all.log\n"):
+            with self.subTest(script):
+                _, experiment, _ = self.planned(script + "python merge.py\n")
+                self.assertEqual((experiment["roles"]["a"]["kind"], experiment["start"]), ("task", [["a", "b"], ["learner"]]))
+
+    def test_a_shell_that_leaves_programs_has_not(self):
+        both = "python a.py &\npython b.py &\n"
+        for script in (f"cat > gen.sh <<'E'\n{both}E\nbash gen.sh\n", f"( {both} )\n"):
+            with self.subTest(script):
+                roles = self.roles(script + "python merge.py\n")
+                self.assertEqual((roles["a"]["kind"], roles["a"]["exit"]), ("service", "ok"))
 
     def different(self, text):
         result, _, _ = self.import_text(text)
