@@ -31,8 +31,13 @@ bool is_one_of(std::string_view word, std::initializer_list<std::string_view> wo
   return std::ranges::find(words, word) != words.end();
 }
 
-/// `python -m ray.scripts.scripts start` is `ray start`.
-shell::Words as_ray(shell::Words words) {
+/// The command as rules read it: the program of `uv run torchrun ...` is torchrun, that of `uv run train.py`
+/// is Python, and `python -m ray.scripts.scripts start` is `ray start`.
+shell::Words as_read(shell::Words words) {
+  if (const auto at = shell::behind_runners(words); at > 0 && at < words.size()) {
+    words.erase(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(at));
+    if (words[0].ends_with(".py")) words.insert(words.begin(), "python");
+  }
   const bool ray = words.size() > 2 && program_name(words[0]).starts_with("python") && words[1] == "-m" &&
                    words[2] == "ray.scripts.scripts";
   if (!ray) return words;
@@ -54,13 +59,13 @@ bool is_helper(const shell::Words& called) {
       "env",        "printenv", "source", "notify-send", "mail",    "top",
       "htop",       "dcgmi",    "uname",  "fuser",       "ulimit",  "ssh-keygen",
       "numactl"};
-  const auto argv = as_ray(called);
+  const auto argv = as_read(called);
   const auto name = program_name(argv.at(0));
   if (kHelpers.contains(name)) return true;
   const auto verb = argv.size() > 1 ? argv[1] : std::string();
   if (argv.size() == 2 && is_one_of(verb, {"--version", "-V", "--help", "--check"})) return true;
   if (name == "ray") return is_one_of(verb, {"stop", "status", "--version"});
-  if (name == "uv") return verb != "run";
+  if (name == "uv") return true;
   if (name == "enroot" || name == "apptainer" || name == "singularity" || name == "docker")
     return is_one_of(verb, {"import", "create", "pull", "build", "remove", "rm", "stop", "load", "inspect"});
   const bool pip = argv.size() > 2 && verb == "-m" && is_one_of(argv[2], {"pip", "venv", "ensurepip"});
@@ -180,7 +185,7 @@ class RecordingReader {
     if (words.empty()) return;
     constexpr std::size_t kMostWords = 256;  // more than anyone writes by hand
     words.resize(std::min(words.size(), kMostWords));
-    words = as_ray(std::move(words));
+    words = as_read(std::move(words));
     const auto& name = words[0];
     const auto place = [&](std::string_view of) {
       return sources_.place_of(of, one.script, one.line, one.line_of_text);
@@ -281,7 +286,7 @@ class RecordingReader {
         works[*at] = true;
         const auto& one = recording_.commands[*at];
         const auto line = begin_of(one.script, one.line);
-        working_.insert_or_assign({one.script, line, program_name(as_ray(one.argv)[0])}, one.background);
+        working_.insert_or_assign({one.script, line, program_name(as_read(one.argv)[0])}, one.background);
       }
       add_environment(command);
     }
@@ -511,7 +516,7 @@ class RecordingReader {
     const auto* told = &command;  // where a line is known
     while (sources_.of(told->script).count() == 0 && told->launcher)
       told = &recording_.commands[*told->launcher];
-    Program program{.words = as_ray(command.argv),
+    Program program{.words = as_read(command.argv),
                     .span = sources_.of(told->script).whole(begin_of(told->script, told->line))};
     for (const auto& entry : command.environment) {
       const auto equals = entry.find('=');

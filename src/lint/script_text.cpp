@@ -415,6 +415,7 @@ shell::Allocation allocation_of(const LintInput& input) {
   job.nodes = asked.nodes;
   job.tasks_per_node = std::max(1U, asked.tasks);
   job.cpus_per_task = shell::leading_number(value("cpus-per-task"));
+  job.counts_tasks = !value("ntasks-per-node").empty() || !value("tasks-per-node").empty();
   job.gpus_per_node = asked.gpus;
   if (input.components.empty()) return job;
   const auto add = [&](const shell::AskedFor& size) {

@@ -5,11 +5,13 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "base/registry.h"
 #include "base/text.h"
+#include "lint/catalogue.h"
 #include "lint/programs.h"
 #include "lint/rule.h"
 #include "lint/script_input.h"
@@ -289,17 +291,24 @@ void check_no_gpu(const LintInput& input, Report& report) {
       requests_gpus(input.batch) ||
       std::ranges::any_of(input.steps, [](const Step& step) { return requests_gpus(step.options); }))
     return;
-  for (const auto& command : input.script->commands) {
-    if (command.span.file != input.script->file || !command.works) continue;
-    const Program program{.words = command.words};
+  const auto needs_gpu = [](const Program& program) {
     const auto launcher = launcher_of(program);
-    const bool nv = std::ranges::find(command.words, "--nv") != command.words.end();
-    const bool on_cpus = text::join(command.words, " ").find("cpu") != std::string::npos;
-    if (on_cpus || !(nv || is_server(program) || (launcher && launcher->name == "torchrun"))) continue;
-    return report.note(command.span, {fmt::format("{} needs GPUs, but the job requests none",
-                                                  command.words[0].substr(command.words[0].rfind('/') + 1)),
-                                      "Slurm then gives it none, unless the partition allocates whole nodes",
-                                      "#SBATCH --gpus-per-node=N", ""});
+    const bool nv = std::ranges::find(program.words, "--nv") != program.words.end();
+    const bool on_cpus = text::join(program.words, " ").find("cpu") != std::string::npos;
+    return !on_cpus && (nv || is_server(program) || (launcher && launcher->name == "torchrun"));
+  };
+  const auto tell = [&](const Program& program) {
+    report.note(program.span, {fmt::format("{} needs GPUs, but the job requests none",
+                                           shell::program_name(program.words[0])),
+                               "Slurm then gives it none, unless the partition allocates whole nodes",
+                               "#SBATCH --gpus-per-node=N", ""});
+  };
+  for (const auto& command : input.script->commands) {
+    const Program program{.words = command.words, .span = command.span};
+    if (command.works && command.span.file == input.script->file && needs_gpu(program)) return tell(program);
+  }
+  for (const auto& program : input.script->programs) {
+    if (program.works && program.span.file == input.script->file && needs_gpu(program)) return tell(program);
   }
 }
 
@@ -355,6 +364,33 @@ bool is_handled(const SourceLines& lines, std::string_view name) {
     return RE2::PartialMatch(lines.command(number), handles);
   });
 }
+
+void check_slurm_name(const LintInput& input, Report& report) {
+  if (!input.script || input.batch.empty()) return;
+  const SourceLines lines(input.script->file);
+  std::set<std::string> told;
+  for (const auto number : lines_of_commands(lines)) {
+    for (const auto& one : expansions_in(lines.command(number))) {
+      const bool misspelt = one.name.starts_with("SLURM_") && find_variables(one.name).empty();
+      const auto meant = misspelt ? nearest_variable(one.name) : std::nullopt;
+      if (!meant || is_handled(lines, one.name) || !told.insert(one.name).second) continue;
+      report.warning(
+          lines.find_text(one.name, number, lines.end_of_command(number)),
+          {fmt::format("Slurm sets no variable {}", one.name), "bash takes it as empty", *meant, ""});
+    }
+  }
+}
+
+const Registered<Rule> slurm_name_rule{{
+    .order = 473,
+    .name = "slurm-name",
+    .title = "a misspelt variable of Slurm",
+    .explain =
+        "A name that is nearly one of Slurm's is empty in the job: an option with it gets no value, or "
+        "the next word as its value.",
+    .source = "sbatch(1), OUTPUT ENVIRONMENT VARIABLES",
+    .check = check_slurm_name,
+}};
 
 /// Where the script uses a variable for more than printing it; 0: nowhere.
 std::uint32_t line_of_use(const SourceLines& lines, std::string_view name) {

@@ -173,6 +173,9 @@ std::optional<ListenedPort> listened_port(const Program& program) {
   return ListenedPort{.port = variable(program, "MASTER_PORT")};
 }
 
+constexpr std::uint32_t kPartOfNode = 4;  // GPUs: fewer leave a part of the node to others
+constexpr std::uint32_t kWholeNode = 8;   // as many as most nodes have
+
 void tell_fixed_port(const LintInput& input, const Program& program, const ListenedPort& listened, bool array,
                      Report& report) {
   const auto launcher = launcher_of(program);
@@ -182,13 +185,16 @@ void tell_fixed_port(const LintInput& input, const Program& program, const Liste
   const auto what = listened.by_default
                         ? fmt::format("{} uses port {}, its default", launcher->name, listened.port)
                         : fmt::format("port {} is fixed", listened.port);
+  const bool part = input.gpus.value_or(0) < kPartOfNode;
   report.note(
       listened.by_option ? program.span : place_of(input, program, "MASTER_PORT"),
       {fmt::format("{}, but {}", what,
-                   array ? "tasks of the array can run on one node" : "the job uses only part of a node"),
+                   array  ? "tasks of the array can run on one node"
+                   : part ? "the job uses only part of a node"
+                          : "nothing here requests whole nodes (--exclusive)"),
        array ? "the second one on a node fails with \"address already in use\", or meets the first one's "
                "processes"
-             : "another job on this node that runs the same script already uses it",
+             : "another job on this node that runs the same script may already use it",
        listened.serves     ? "--port $((20000 + SLURM_JOB_ID % 10000))"
        : one_node && torch ? "MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000)), or torchrun --standalone"
                            : "MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))",
@@ -196,10 +202,8 @@ void tell_fixed_port(const LintInput& input, const Program& program, const Liste
 }
 
 void check_fixed_port(const LintInput& input, Report& report) {
-  constexpr std::uint32_t kFew = 4;        // part of a node whose rest others may use
-  constexpr std::uint32_t kWholeNode = 8;  // tasks of an array that do not fill one may run on it together
   const bool array = has_option(input.batch, {"--array"});
-  const bool shares = input.gpus && *input.gpus < (array ? kWholeNode : kFew);
+  const bool shares = input.gpus && *input.gpus < kWholeNode;
   const bool alone = std::ranges::any_of(
       input.batch, [](const StepOption& option) { return option.text.starts_with("--exclusive"); });
   if (!input.script || input.batch.empty() || !shares || alone) return;
@@ -540,17 +544,54 @@ const Registered<Rule> not_in_background_rule{{
     .check = check_not_in_background,
 }};
 
-void check_rank_ignored(const LintInput& input, Report& report) {
+/// A rendezvous that is not of this node alone: the launchers of the step are meant as one.
+bool means_one_world(const Program& program, const Launcher& launcher) {
+  const bool local =
+      launcher.address && (*launcher.address == "localhost" || *launcher.address == "127.0.0.1");
+  return (launcher.address && !local && !launcher.address->empty()) || !launcher.rank.empty() ||
+         !variable(program, "NODE_RANK").empty();
+}
+
+void check_own_world(const LintInput& input, Report& report) {
   if (!input.script) return;
   for (const auto& program : input.script->programs) {
-    const auto rank = value_of(program, {"--node_rank", "--node-rank"});
-    if (!program.works || !rank || *rank == "0" ||
+    const auto launcher = launcher_of(program);
+    if (!program.works || program.nodes_of_step < 2 || !launcher || launcher->name != "torchrun" ||
+        value_of(program, {"--nnodes"}) || !variable(program, "PET_NNODES").empty() ||
+        !means_one_world(program, *launcher))
+      continue;
+    return report.error(program.span, {"torchrun starts on several nodes, but has no --nnodes: it counts one",
+                                       "each node trains on its own, or torchrun refuses its rank",
+                                       "torchrun --nnodes=$SLURM_NNODES …", ""});
+  }
+}
+
+const Registered<Rule> own_world_rule{{
+    .order = 474,
+    .name = "own-world",
+    .title = "torchrun on several nodes without --nnodes",
+    .explain = "--nnodes is 1 by default, whatever the rendezvous address and the rank of the node are.",
+    .source = "torch/distributed/run.py, --nnodes",
+    .check = check_own_world,
+}};
+
+void check_rank_ignored(const LintInput& input, Report& report) {
+  static const RE2 kRankOfShell(R"re((node|machine)[-_]rank[= ]"?\$\{?SLURM_(NODEID|PROCID))re");
+  if (!input.script) return;
+  for (const auto& program : input.script->programs) {
+    const auto of_torch = value_of(program, {"--node_rank", "--node-rank"});
+    const auto rank = of_torch ? of_torch : value_of(program, {"--machine_rank", "--machine-rank"});
+    // 0 for all nodes is a rank only if it was meant to be another one on each.
+    const bool by_shell = program.nodes_of_step > 1 && program.span.file &&
+                          RE2::PartialMatch(program.span.file->text, kRankOfShell);
+    if (!program.works || !rank || (*rank == "0" && !by_shell) ||
         value_of(program, {"--rdzv_backend", "--rdzv-backend"}) != "c10d")
       continue;
     const auto launcher = launcher_of(program);
     const bool torch = launcher && launcher->name == "torchrun";
     return report.note(program.span,
-                       {"--node_rank has no effect with --rdzv_backend=c10d",
+                       {fmt::format("{} has no effect with --rdzv_backend=c10d",
+                                    of_torch ? "--node_rank" : "--machine_rank"),
                         "the rendezvous numbers the nodes itself, in any order: rank 0 need not be on the "
                         "first node",
                         torch ? "leave it out; or, for a fixed order: --master_addr, --master_port and no "

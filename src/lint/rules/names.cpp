@@ -373,6 +373,14 @@ void tell_set_twice(const std::string& name, const Given& before, const Given& n
        "nothing starts in between, so no program ever sees the first value", "remove one of the two", ""});
 }
 
+/// `if [ $NODES -eq 1 ]; then export NAME=VALUE; fi` behind it: with more nodes, the first value counts.
+bool is_under_a_condition(const SourceSpan& now, const SourceSpan& before) {
+  const auto indentation = [](const SourceSpan& span) { return span.source_line().find_first_not_of(" \t"); };
+  const auto line = now.source_line();
+  return indentation(now) > indentation(before) || line.contains("if ") || line.contains("&&") ||
+         line.contains("||");
+}
+
 void check_set_twice_in_script(const Script& script, Report& report) {
   std::map<int, std::map<std::string, Given>> shells;  // what each has set since it last started something
   for (const auto& command : script.commands) {
@@ -389,7 +397,8 @@ void check_set_twice_in_script(const Script& script, Report& report) {
       const auto before = last.find(name);
       if (before != last.end() && before->second.span.file == now.span.file &&
           before->second.span.line < now.span.line && before->second.value != now.value &&
-          !builds_on(now.span, before->second.span, name) && !report.full())
+          !builds_on(now.span, before->second.span, name) &&
+          !is_under_a_condition(now.span, before->second.span) && !report.full())
         tell_set_twice(name, before->second, now, report);
       last.insert_or_assign(name, std::move(now));
     }

@@ -115,6 +115,17 @@ void tell_positional(const LintInput& input, Report& report) {
   }
 }
 
+/// False for `COMMAND="serve --api-key $KEY"`, where the secret is that of another line.
+bool has_it_in_its_line(const Setting& setting) {
+  static const RE2 kKey(R"re(([A-Za-z0-9_-]{8,}))re");
+  const auto line = setting.span.source_line();
+  if (!setting.value || !line.contains('$') || line.contains(*setting.value)) return true;
+  std::string key;
+  for (re2::StringPiece rest(*setting.value); RE2::FindAndConsume(&rest, kKey, &key);)
+    if (key.find_first_of("0123456789") != std::string::npos && line.contains(key)) return true;
+  return false;
+}
+
 void check_secret(const LintInput& input, Report& report) {
   each_setting(input, report, [&](const Environment&, const Setting& setting) {
     const bool outside = comes_from_outside(input, setting);
@@ -123,7 +134,7 @@ void check_secret(const LintInput& input, Report& report) {
       report.note(setting.span, in_words("the value of " + setting.name));
       return;
     }
-    if (outside || !setting.holds_secret()) return;
+    if (outside || !setting.holds_secret() || !has_it_in_its_line(setting)) return;
     report.warning(setting.span,
                    {fmt::format("the value of {} is in this file", setting.name),
                     "anyone who can read the file, the job's record (scontrol show job, sacct) or a "

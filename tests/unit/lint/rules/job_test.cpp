@@ -162,5 +162,15 @@ TEST(SlurmUnset, OneThatIsOnlyPrintedIsANote) {
                    "sbatch(1), OUTPUT ENVIRONMENT VARIABLES"}));
 }
 
+TEST(SlurmName, OfAMisspeltVariable) {
+  EXPECT_EQ(whole("slurm-name", script(on_node("scontrol show hostnames $SLURM_JOB_MODELIST\n"))),
+            (Texts{"Slurm sets no variable SLURM_JOB_MODELIST", "bash takes it as empty",
+                   "SLURM_JOB_NODELIST", "sbatch(1), OUTPUT ENVIRONMENT VARIABLES"}));
+  for (const std::string text :
+       {"echo $SLURM_JOB_NODELIST $SLURM_TMPDIR\n", "SLURM_NTASK=2\necho $SLURM_NTASK\n",
+        "echo ${SLURM_NTASK:-2}\n", "echo '$SLURM_NTASK'\n", "echo $SLURM_ANYTHING_ELSE\n"})
+    EXPECT_EQ(found_on_node("slurm-name", text), Texts{}) << text;
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

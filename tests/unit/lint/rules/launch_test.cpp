@@ -396,5 +396,30 @@ TEST(IdleNodes, StepsAtOnceGetDifferentNodes) {
             1U);
 }
 
+TEST(OwnWorld, OfTorchrunWithoutNnodes) {
+  const auto with = [](std::string_view options, std::string_view before = "") {
+    return found("own-world",
+                 script(fmt::format("#!/bin/bash\n#SBATCH -N 2 --ntasks-per-node=1\n{}\nsrun bash -c "
+                                    "'torchrun --nproc_per_node=8 {} t.py'\n",
+                                    before, options)));
+  };
+  constexpr auto kFound =
+      "error job.sh:4:1 torchrun starts on several nodes, but has no --nnodes: it counts one";
+  EXPECT_EQ(with("--master_addr=a --node_rank=$SLURM_NODEID"), Texts{kFound});
+  EXPECT_EQ(with("--rdzv_backend=c10d --rdzv_endpoint=a:1"), Texts{kFound});
+  for (const auto* options : {"--nnodes=2 --master_addr=a", "", "--master_addr=localhost", "--standalone"})
+    EXPECT_EQ(with(options), Texts{}) << options;
+  EXPECT_EQ(with("--master_addr=a", "export PET_NNODES=2"), Texts{});
+}
+
+TEST(Launchers, AreFoundBehindUv) {
+  constexpr auto kJob = "#!/bin/bash\n#SBATCH -N 2 --ntasks-per-node=1\nsrun ";
+  for (const auto* runner : {"uv run --no-sync ", "poetry run ", "conda run -n grpo ", "pixi run "})
+    EXPECT_EQ(
+        found("own-world", script(fmt::format("{}{}torchrun --master_addr=a t.py\n", kJob, runner))).size(),
+        1U)
+        << runner;
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

@@ -359,5 +359,11 @@ TEST(UnknownVariable, OfAMistypedFamily) {
     EXPECT_EQ(of_line(right), Texts{}) << right;
 }
 
+TEST(SetTwice, NotUnderACondition) {
+  for (const std::string text : {"export NCCL_DEBUG=INFO\nif true; then\n  export NCCL_DEBUG=WARN\nfi\n",
+                                 "export NCCL_DEBUG=INFO\n[ -n \"$HOME\" ] && export NCCL_DEBUG=WARN\n"})
+    EXPECT_EQ(found("set-twice", script(text)), Texts{}) << text;
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

@@ -134,5 +134,13 @@ TEST(EnvironmentPrinted, AfterTheTraceWasTurnedOff) {
             Texts{"note job.sh:3:1 env prints all variables of the job, with every token among them"});
 }
 
+TEST(SecretRule, OnlyInTheLineThatHasIt) {
+  EXPECT_EQ(
+      found_on_node("secret", "KEY=hf_abcdefghijklmnop1234\nCMD=\"vllm serve m --api-key $KEY\"\n$CMD\n")
+          .size(),
+      1U);
+  EXPECT_EQ(found_on_node("secret", "export HF_TOKEN=hf_abcdefghijklmnop1234$X\npython a.py\n").size(), 1U);
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

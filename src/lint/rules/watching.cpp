@@ -1,0 +1,206 @@
+#include <fmt/format.h>
+#include <re2/re2.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/registry.h"
+#include "base/text.h"
+#include "lint/programs.h"
+#include "lint/rule.h"
+#include "lint/script_text.h"
+#include "lint/shell_options.h"
+#include "shell/words.h"
+
+/// Failures that nothing notices: a server that exits while its client waits, a launcher that exits on one
+/// node while the others wait for it, a preparation that fails before the programs.
+namespace nlaunch::lint {
+namespace {
+
+using shell::program_name;
+
+/// "vllm", "torchrun", "sglang.launch_server" for `python -m sglang.launch_server`
+std::string shown_name(const Program& program) {
+  if (const auto launcher = launcher_of(program)) return launcher->name;
+  const auto module = value_of(program, {"-m"});
+  const auto name = program_name(program.words[0]);
+  return name.starts_with("python") && module ? *module : name;
+}
+
+/// The script looks at a process while it waits: `wait -n`, `kill -0 $pid`.
+bool looks_at_processes(const Script& script) {
+  static const RE2 kLooks(
+      R"re(\bwait\s+-\w*n|\bkill\s+-(0|s\s*0)\b|\bjobs\s+-|\bps\s+-\w*p|\bpgrep\b|/proc/\$|\bCHLD\b|\bsstat\b|\btail\s.*--pid)re");
+  return RE2::PartialMatch(without_comments(SourceLines(script.file)), kLooks);
+}
+
+/// The first program behind a server in the background that the server must outlive.
+const Program* client_of(const Script& script, std::size_t server) {
+  const auto& first = script.programs[server];
+  for (std::size_t i = server + 1; i < script.programs.size(); ++i) {
+    const auto& program = script.programs[i];
+    const bool later = program.span.file == first.span.file && program.span.line > first.span.line;
+    if (program.works && later && !program.background && !is_server(program) &&
+        !shell::had_ended(first.waited, program.waited) && !shell::was_ended(first.waited, program.waited))
+      return &program;
+  }
+  return nullptr;
+}
+
+/// A launcher that is started for each node by a step of its own, in the background.
+bool is_part_of_nodes(const Program& program) {
+  const auto launcher = launcher_of(program);
+  return program.works && program.background && program.nodes_of_step == 1 && launcher &&
+         !launcher->reaches && launcher->nodes.value_or(1) > 1;
+}
+
+void check_death_unnoticed(const LintInput& input, Report& report) {
+  if (!input.script || input.by_nlaunch || looks_at_processes(*input.script)) return;
+  const auto& programs = input.script->programs;
+  constexpr auto kInstead = "`wait -n` returns when the first of them exits: then kill the others";
+  for (std::size_t i = 0; i < programs.size(); ++i) {
+    const auto& program = programs[i];
+    if (!program.works || !program.background || !is_server(program)) continue;
+    const auto* client = client_of(*input.script, i);
+    if (client == nullptr) continue;
+    return report.note(
+        program.span,
+        {fmt::format("nothing notices if {} exits", shown_name(program)),
+         fmt::format("{} in line {} then waits for answers until it gives up, or until the job's time limit",
+                     shown_name(*client), client->span.line),
+         "start both in the background; " + std::string(kInstead), ""});
+  }
+  std::map<std::uint32_t, std::size_t> nodes;
+  for (const auto& program : programs) {
+    if (!is_part_of_nodes(program)) continue;
+    nodes.try_emplace(program.node, nodes.size());
+    if (nodes.size() > 1)
+      return report.note(
+          program.span,
+          {fmt::format("nothing notices if {} exits on one node", shown_name(program)),
+           "the other nodes wait for it in NCCL until a timeout of 10 minutes or more, and `wait` "
+           "for them",
+           kInstead, ""});
+  }
+}
+
+const Registered<Rule> death_unnoticed_rule{{
+    .order = 470,
+    .name = "death-unnoticed",
+    .title = "programs that need each other, and nothing that ends one when the other has exited",
+    .explain =
+        "A script that waits for its last program, or for all of them, does not see that an earlier one "
+        "has failed: the job holds its GPUs until a timeout. `wait -n` returns at the first exit, and kill "
+        "-0 tells whether a process still runs.",
+    .source = "bash(1), wait -n",
+    .check = check_death_unnoticed,
+}};
+
+/// A step that ends its other tasks when one has failed.
+bool ends_together(const Step& step) {
+  return has_option(step.options, {"--kill-on-bad-exit", "-K", "--wait", "-W"}) ||
+         step.exported.contains("SLURM_KILL_BAD_EXIT") || step.exported.contains("SLURM_WAIT");
+}
+
+void check_kill_on_bad_exit(const LintInput& input, Report& report) {
+  if (!input.script || input.by_nlaunch) return;
+  for (const auto& step : input.steps) {
+    if (!step.several || ends_together(step)) continue;
+    const auto waits_for_others = [&](const Program& program) {
+      const auto launcher = launcher_of(program);
+      return program.works && program.nodes_of_step > 1 && program.span.file == step.span.file &&
+             program.span.line == step.span.line && launcher && launcher->nodes.value_or(1) > 1;
+    };
+    const auto program = std::ranges::find_if(input.script->programs, waits_for_others);
+    if (program == input.script->programs.end()) continue;
+    return report.note(step.span, {fmt::format("if {} fails on one node, srun does not end the others",
+                                               shown_name(*program)),
+                                   "by default srun waits for all tasks: the other nodes stay in NCCL or the "
+                                   "rendezvous until a timeout "
+                                   "of 10 minutes or more",
+                                   "srun --kill-on-bad-exit=1", ""});
+  }
+}
+
+const Registered<Rule> kill_on_bad_exit_rule{{
+    .order = 471,
+    .name = "kill-on-bad-exit",
+    .title = "a launcher on several nodes whose failure on one does not end the step",
+    .explain =
+        "srun goes on until all its tasks have exited, unless --kill-on-bad-exit=1 (or KillOnBadExit in "
+        "slurm.conf) ends them at the first failure.",
+    .source = "srun(1), --kill-on-bad-exit",
+    .check = check_kill_on_bad_exit,
+}};
+
+/// A directory that is there whenever the script runs.
+bool always_exists(const ScriptCommand& command) {
+  static const RE2 kThere(R"re(\bcd\s+("?\$\{?SLURM_SUBMIT_DIR\}?"?\s*$|.*(dirname|BASH_SOURCE|mktemp)))re");
+  return command.words[1] == "-" || command.words[1] == ".." || command.words[1] == "/tmp" ||
+         RE2::PartialMatch(command.span.source_line(), kThere);
+}
+
+/// `cd DIR`, `source FILE`, `conda activate NAME`, `pip install`: what later programs rely on.
+std::string preparation(const ScriptCommand& command) {
+  const auto& words = command.words;
+  const auto name = program_name(words[0]);
+  const auto second = words.size() > 1 ? std::string_view(words[1]) : std::string_view();
+  const bool folder = name == "cd" && !second.empty() && !always_exists(command);
+  const bool file = (name == "source" || name == ".") && second.ends_with("activate");
+  const bool environment =
+      (name == "conda" || name == "mamba" || name == "micromamba") && second == "activate";
+  const bool install = (name == "pip" || name == "pip3") && second == "install";
+  if (folder) return "cd";
+  if (file) return "source";
+  return environment || install ? fmt::format("{} {}", name, second) : "";
+}
+
+/// A failure has a consequence in the line itself or in the next one.
+bool is_checked(const SourceLines& lines, const ScriptCommand& command) {
+  static const RE2 kTests(R"re(\|\||&&|^\s*(if|elif|while|until)\b|\bset\s+-\w*e|;\s*then)re");
+  static const RE2 kTestsNext(R"re(^\s*(if|\[\[?|test)\s.*(\$\?|\$\{?PWD))re");
+  const auto end = lines.end_of_command(command.span.line);
+  return RE2::PartialMatch(lines.command(command.span.line), kTests) ||
+         RE2::PartialMatch(lines.line(end + 1), kTestsNext);
+}
+
+void check_setup_unchecked(const LintInput& input, Report& report) {
+  if (!input.script || input.batch.empty() || input.by_nlaunch) return;
+  const auto& script = *input.script;
+  OptionByShell errexit(script, kErrexit);
+  const SourceLines lines(script.file);
+  const ScriptCommand* first = nullptr;
+  for (const auto& command : script.commands) {
+    const bool ends = errexit.after(command);
+    if (command.shell != script.shell || command.span.file != script.file) continue;
+    if (first != nullptr && command.works) {
+      const auto what = preparation(*first);
+      return report.note(
+          first->span,
+          {fmt::format("if this {} fails, the script goes on", what),
+           what == "cd" ? "its programs run in another directory, or do not find their files there"
+                        : "its programs run in another environment: an older library, or none",
+           "set -e below the #SBATCH lines, or … || exit 1 here", ""});
+    }
+    if (first == nullptr && !ends && !preparation(command).empty() && !is_checked(lines, command))
+      first = &command;
+  }
+}
+
+const Registered<Rule> setup_unchecked_rule{{
+    .order = 472,
+    .name = "setup-unchecked",
+    .title = "a directory or an environment that may be missing, in a script that goes on then",
+    .explain =
+        "bash goes on behind a command that fails, unless set -e is on: a job without its directory or "
+        "environment fails later, in another place, or runs with other packages.",
+    .source = "bash(1), set -e; ShellCheck SC2164",
+    .check = check_setup_unchecked,
+}};
+
+}  // namespace
+}  // namespace nlaunch::lint

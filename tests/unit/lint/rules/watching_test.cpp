@@ -1,0 +1,79 @@
+#include <gtest/gtest.h>
+
+#include "unit/lint/support.h"
+
+namespace nlaunch::lint {
+namespace {
+
+using namespace support;
+
+constexpr auto kTwoNodes =
+    "#!/bin/bash\n#SBATCH -N 2\n#SBATCH --ntasks-per-node=1\n#SBATCH -c 8\n#SBATCH --gpus-per-node=8\nset "
+    "-e\n";
+
+TEST(DeathUnnoticed, OfAServerWhileItsClientWaits) {
+  EXPECT_EQ(
+      whole("death-unnoticed", script(on_node("trl vllm-serve --model m &\npython train.py\n"))),
+      (Texts{"nothing notices if trl exits",
+             "python in line 4 then waits for answers until it gives up, or until the job's time limit",
+             "start both in the background; `wait -n` returns when the first of them exits: then kill the "
+             "others",
+             "bash(1), wait -n"}));
+  EXPECT_EQ(found_on_node("death-unnoticed", "python -m sglang.launch_server --model m &\npython train.py\n"),
+            Texts{"note job.sh:3:1 nothing notices if sglang.launch_server exits"});
+}
+
+TEST(DeathUnnoticed, NotIfTheScriptLooks) {
+  for (const std::string text :
+       {"vllm serve m & pid=$!\nuntil curl -s localhost:8000; do kill -0 $pid || exit 1; sleep 1; "
+        "done\npython a.py\n",
+        "vllm serve m &\npython a.py &\nwait -n\n", "vllm serve m\npython a.py\n", "vllm serve m &\nwait\n",
+        "vllm serve m &\npython a.py &\nwait\n", "python rewards.py &\npython train.py\n"})
+    EXPECT_EQ(found_on_node("death-unnoticed", text), Texts{}) << text;
+}
+
+TEST(DeathUnnoticed, OfALauncherOnOneOfItsNodes) {
+  const auto loop = [](std::string_view wait) {
+    return script(kTwoNodes +
+                  fmt::format("for i in 0 1; do\n  srun -N1 -n1 -w $(scontrol show hostnames | sed -n "
+                              "$((i + 1))p) torchrun --nnodes=2 --node_rank=$i --master_addr=a t.py "
+                              "&\ndone\n{}\n",
+                              wait));
+  };
+  EXPECT_EQ(found("death-unnoticed", loop("wait")),
+            Texts{"note job.sh:8:3 nothing notices if torchrun exits on one node"});
+  EXPECT_EQ(found("death-unnoticed", loop("wait -n")), Texts{});
+}
+
+TEST(KillOnBadExit, OfALauncherOnSeveralNodes) {
+  const auto with = [](std::string_view options, std::string_view program = "torchrun --nnodes=2 t.py") {
+    return found("kill-on-bad-exit", script(kTwoNodes + fmt::format("srun {} {}\n", options, program)));
+  };
+  EXPECT_EQ(with(""), Texts{"note job.sh:7:1 if torchrun fails on one node, srun does not end the others"});
+  EXPECT_EQ(with("bash -c 'exec \"$@\"' _").size(), 1U);
+  for (const auto* option : {"-K", "--kill-on-bad-exit=1", "--wait=60", "-W 60", "-N1 -n1"})
+    EXPECT_EQ(with(option), Texts{}) << option;
+  EXPECT_EQ(with("", "python t.py"), Texts{});
+}
+
+TEST(SetupUnchecked, WhereTheScriptGoesOn) {
+  EXPECT_EQ(
+      whole("setup-unchecked", script(on_node("cd /no/such/place\npython train.py\n"))),
+      (Texts{"if this cd fails, the script goes on",
+             "its programs run in another directory, or do not find their files there",
+             "set -e below the #SBATCH lines, or … || exit 1 here", "bash(1), set -e; ShellCheck SC2164"}));
+  for (const std::string line : {"source /no/venv/bin/activate", "conda activate grpo", "pip install trl"})
+    EXPECT_EQ(found_on_node("setup-unchecked", line + "\npython train.py\n").size(), 1U) << line;
+}
+
+TEST(SetupUnchecked, NotIfItIsCheckedOrCannotFail) {
+  for (const std::string text :
+       {"set -e\ncd /no/such/place\npython a.py\n", "cd /no/such/place || exit 1\npython a.py\n",
+        "cd /no/such/place && python a.py\n", "cd \"$SLURM_SUBMIT_DIR\"\npython a.py\n",
+        "cd ..\npython a.py\n", "cd \"$(dirname \"$0\")\"\npython a.py\n", "python a.py\ncd /no/such/place\n",
+        "(cd /no/such/place; ls)\npython a.py\n"})
+    EXPECT_EQ(found_on_node("setup-unchecked", text), Texts{}) << text;
+}
+
+}  // namespace
+}  // namespace nlaunch::lint
