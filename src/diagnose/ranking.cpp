@@ -150,6 +150,7 @@ void name_the_peer(Classes& classes, const Collector& collected) {
 /// What the process that holds up the others repeated to the end is why it does so.
 void explain_the_hang(std::vector<Finding>& hints, const Collector& collected, const Finding& hang) {
   constexpr std::uint64_t kLastLines = 100;  // it may print some more when it is stopped
+  if (hang.position.line == 0) return;       // its log was not read: the position is that of another one
   for (const auto& [signature, tally] : collected.tallies()) {
     const auto last = tally.last.find(hang.position.file);
     if (signature->kind != Kind::hint || signature->weight <= kEndOfFirst || last == tally.last.end())

@@ -54,11 +54,11 @@ class Processes {
     std::vector<pid_t> children;  ///< not waited for so far
     std::vector<pid_t> awaited;   ///< by the current `wait` or `kill`
     bool kills = false;
-    bool in_front = false;  ///< `awaited` is a shell that runs in front of it
-    bool traces = false;    ///< it is one of the script's own
-    bool by_exec = false;   ///< likewise, and another program before
-    bool is_program = false;
-    std::size_t ended = 0;  ///< of both
+    bool in_front = false;    ///< `awaited` is a shell that runs in front of it
+    bool traces = false;      ///< it is one of the script's own
+    bool by_exec = false;     ///< likewise, and another program before
+    bool is_program = false;  ///< it was started as one: a launcher, not a shell
+    std::size_t ended = 0;    ///< of both
   };
   void end_wait(pid_t pid, Shell& shell);
   /// By each shell above it up to `top`, or all.
@@ -72,7 +72,7 @@ class Processes {
   std::map<std::size_t, pid_t> pids_;  ///< of the programs
   std::set<pid_t> awaited_;            ///< processes for whose end the shell above them has waited
   std::set<pid_t> killed_;             ///< and those that it has killed
-  std::set<pid_t> ended_;
+  std::set<pid_t> ended_;              ///< that have exited
 };
 
 }  // namespace nlaunch::shell

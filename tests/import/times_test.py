@@ -52,7 +52,7 @@ class Ends(Import):
         self.assertEqual(([role["kind"] for role in experiment["roles"].values()], experiment["start"]), (["task", "learner"], [["step"], ["learner"]]))
 
     def test_a_wait_for_any_of_several_is_refused(self):
-        for wait in ("wait -n", "wait %2"):  # whichever it is
+        for wait in ("wait -n", "wait %2"):
             with self.subTest(wait):
                 self.assertIn(f"error: line 3: `{wait}` does not say for which program it waits: wait for its process id (PID=$!, then wait "
                               "\"$PID\") [import.wait]\n", self.refusal(f"python a.py &\npython b.py &\n{wait}\n"))

@@ -32,7 +32,8 @@ bool are_connected(const Member& one, const Member& other);
 /// It waits for the network, and is connected to that server.
 bool waits_for_answer_of(const Member& client, const Member& server);
 
-/// A server with a problem by its own account, or of which a process cannot continue.
+/// A member that was queried as a server (`server` is set), and has a problem by its own account or a process
+/// that cannot continue.
 bool is_in_trouble(const Member& server);
 
 /// The servers whose answer it waits for: indices into Evidence::members. Of a program whose main thread

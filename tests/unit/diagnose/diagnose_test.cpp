@@ -497,6 +497,14 @@ TEST_F(DiagnoseRun, WhatItRepeatedToTheEndIsWhyItHeldItUp) {
   EXPECT_TRUE(with(much).starts_with(kHang)) << "it got over that";
 }
 
+TEST_F(DiagnoseRun, OfALogThatIsElsewhereNothingExplainsTheHang) {
+  const std::string refused = "ClientResponseError: 404, url='http://a/v1/completions'\n";
+  write("engine.0", refused + refused);
+  auto summary = only_culprit("elsewhere");
+  summary.replace(summary.find("\"process\": \"learner.0\""), 22, "\"process\": \"learner.7\"");
+  EXPECT_TRUE(told(run(summary)).starts_with("hang 72 sure")) << told(run(summary));
+}
+
 TEST_F(DiagnoseRun, TellsWhichChildWasLost) {
   const auto lost = [&](std::string_view end, std::string_view more = "") {
     return ended(R"({"code": 1})",

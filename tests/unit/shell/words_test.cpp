@@ -2,18 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include "shell/trace.h"
+
 namespace nlaunch::shell {
 namespace {
 
 TEST(BehindRunners, IsTheProgramThatTheyStart) {
   const auto behind = [](const std::string& line) {
-    Words words;
-    std::size_t begin = 0;
-    for (std::size_t i = 0; i <= line.size(); ++i) {
-      if (i < line.size() && line[i] != ' ') continue;
-      words.push_back(line.substr(begin, i - begin));
-      begin = i + 1;
-    }
+    const auto words = words_of(line);
     const auto at = behind_runners(words);
     return at < words.size() ? words[at] : "";
   };
