@@ -25,8 +25,7 @@ TEST(DeathUnnoticed, OfAServerWhileItsClientWaits) {
 
 TEST(DeathUnnoticed, NotIfTheScriptLooks) {
   for (const std::string text :
-       {"vllm serve m & pid=$!\nuntil curl -s localhost:8000; do kill -0 $pid || exit 1; sleep 1; "
-        "done\npython a.py\n",
+       {"vllm serve m & pid=$!\nuntil curl -s localhost:8000; do kill -0 $pid || exit 1; done\npython a.py\n",
         "vllm serve m &\npython a.py &\nwait -n\n", "vllm serve m\npython a.py\n", "vllm serve m &\nwait\n",
         "vllm serve m &\npython a.py &\nwait\n", "python rewards.py &\npython train.py\n"})
     EXPECT_EQ(found_on_node("death-unnoticed", text), Texts{}) << text;
