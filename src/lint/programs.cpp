@@ -137,7 +137,8 @@ bool is_server(const Program& program) {
   return (name == "vllm" && has("serve")) || (name == "trl" && has("vllm-serve")) ||
          has("sglang.launch_server") || has("vllm.entrypoints.openai.api_server") ||
          has("vllm.entrypoints.api_server") || has("trl.scripts.vllm_serve") ||
-         name == "text-generation-launcher";
+         name == "text-generation-launcher" || name == "llama-server" || name == "tritonserver" ||
+         (name == "ollama" && has("serve")) || (name == "lmdeploy" && has("serve"));
 }
 
 std::uint32_t gpus_of(const LintInput& input, const Program& program) {

@@ -211,6 +211,26 @@ std::string without_comments(const SourceLines& lines) {
   return text;
 }
 
+bool tests_a_function(const SourceLines& lines) {
+  static const RE2 kBegins(R"re(^\s*(?:function\s+([A-Za-z_][\w-]*)|([A-Za-z_][\w-]*)\s*\(\)))re");
+  static const RE2 kTests(R"re(^\s*(?:(?:if|elif|while|until)\s+)?(?:!\s+)?([A-Za-z_][\w-]*)\b(.*)$)re");
+  static const RE2 kWord(R"re(^\s*(?:(?:if|elif|while|until)\s|!))re");
+  std::set<std::string> functions;
+  const auto begins = lines_of_commands(lines);
+  std::string name;
+  std::string other;
+  for (const auto number : begins)
+    if (RE2::PartialMatch(lines.line(number), kBegins, &name, &other))
+      functions.insert(name.empty() ? other : name);
+  return std::ranges::any_of(begins, [&](std::uint32_t number) {
+    const auto command = lines.command(number);
+    std::string rest;
+    if (!RE2::FullMatch(command, kTests, &name, &rest) || !functions.contains(name)) return false;
+    return RE2::PartialMatch(command, kWord) || rest.find("||") != std::string::npos ||
+           rest.find("&&") != std::string::npos;
+  });
+}
+
 std::optional<std::string> keeps_exit_code(std::string_view line) {
   static const RE2 kKeeps(
       R"re(\s*([A-Za-z_]\w*)=["']?\$(?:\?|\{\?\}|\{PIPESTATUS\[\d+\]\})["']?\s*(?:#.*)?)re");

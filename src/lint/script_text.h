@@ -50,6 +50,10 @@ std::vector<std::uint32_t> lines_of_commands(const SourceLines& lines);
 /// The text without its comments, also those in the text of bash -c; the other lines stay where they are.
 std::string without_comments(const SourceLines& lines);
 
+/// True if the result of a function of the script is tested: `if work; then`, `work || exit`. Such a function
+/// runs without errexit.
+bool tests_a_function(const SourceLines& lines);
+
 /// NAME in `NAME=$?`, `NAME=${?}` and `NAME="${PIPESTATUS[0]}"`, indented or not, if the line does nothing
 /// else; nullopt for any other line.
 std::optional<std::string> keeps_exit_code(std::string_view line);

@@ -48,6 +48,7 @@ class Places {
   /// A line as it is written in a script; empty: unknown.
   [[nodiscard]] std::string text_of_line(const std::string& script, std::uint32_t line) const;
   [[nodiscard]] std::optional<pid_t> parent_of(pid_t pid) const { return processes_.parent_of(pid); }
+  [[nodiscard]] bool is_new_shell(pid_t pid) const { return processes_.is_new_shell(pid); }
   /// Which programs the script had waited for when the `index`th started.
   [[nodiscard]] WaitedFor waited(std::size_t index) const { return processes_.of(index); }
 

@@ -122,6 +122,11 @@ std::optional<pid_t> Processes::parent_of(pid_t pid) const {
   return found == parents_.end() ? std::nullopt : std::optional(found->second);
 }
 
+bool Processes::is_new_shell(pid_t pid) const {
+  const auto found = shells_.find(pid);
+  return found != shells_.end() && found->second.by_exec;
+}
+
 WaitedFor Processes::of(std::size_t index) const {
   const auto found = found_.find(index);
   if (found == found_.end()) return {};

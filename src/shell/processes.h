@@ -47,6 +47,8 @@ class Processes {
 
   /// nullopt for the script's own process, or one that does not belong to it.
   [[nodiscard]] std::optional<pid_t> parent_of(pid_t pid) const;
+  /// True if a process became a shell by exec, as `bash -c` does, and not by a fork of the shell above it.
+  [[nodiscard]] bool is_new_shell(pid_t pid) const;
   [[nodiscard]] WaitedFor of(std::size_t index) const;
 
  private:

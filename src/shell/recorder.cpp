@@ -367,16 +367,19 @@ class Recorder final : public Watcher {
     }
   }
 
-  /// Programs, and shells that ran nothing, may be between two shells.
+  /// Shells that ran nothing may be between two shells.
   void keep_shells_above() {
     constexpr int kDeepest = 100;  // more than any script nests
     std::set<pid_t> shells;
     for (const auto& one : recording_.traced) shells.insert(one.shell);
     for (const auto shell : shells) {
-      auto above = places_.parent_of(shell);
-      for (int depth = 0; above && !shells.contains(*above) && depth < kDeepest; ++depth)
-        above = places_.parent_of(*above);
-      if (above && shells.contains(*above)) recording_.shells_above.emplace(shell, *above);
+      auto below = shell;
+      auto above = places_.parent_of(below);
+      for (int depth = 0;
+           above && !shells.contains(*above) && !places_.is_new_shell(below) && depth < kDeepest; ++depth)
+        above = places_.parent_of(below = *above);
+      if (above && shells.contains(*above) && !places_.is_new_shell(below))
+        recording_.shells_above.emplace(shell, *above);
     }
   }
 

@@ -156,12 +156,16 @@ void check_exit_code_of_tee(const LintInput& input, Report& report) {
     const auto end = line_of_tee(lines, command.span.line);
     if (end == 0 || text::trim(lines.line(end)).ends_with('&')) continue;
     const bool both = lines.line(end).find("|& tee ") != std::string_view::npos;
+    const bool by_itself =
+        command.shell != input.script->shell && !input.script->shells_above.contains(command.shell);
     report.warning(
         lines.find_text(both ? "|& tee " : "| tee ", end, end),
         {"after | tee the exit code of the program is lost",
          "without pipefail, a pipe returns the exit code of its last command: a failed run counts as a "
          "success for Slurm, for set -e and for dependent jobs",
-         "add `set -o pipefail` above", ""});
+         by_itself ? "bash -c 'set -o pipefail; …': a new shell does not inherit the option"
+                   : "add `set -o pipefail` above",
+         ""});
     return;  // one finding covers all
   }
 }
@@ -379,16 +383,6 @@ const Registered<Rule> code_of_wait_rule{{
     .check = check_code_of_wait,
 }};
 
-/// `if count; then`: a function whose result is tested runs without errexit.
-bool tests_a_function(const std::string& text) {
-  static const RE2 kTests(R"re((?m)^\s*(?:if|while|until)\s+!?\s*(\w+)\b)re");
-  std::string name;
-  for (re2::StringPiece rest(text); RE2::FindAndConsume(&rest, kTests, &name);)
-    if (RE2::PartialMatch(text, RE2(fmt::format(R"re((?m)^\s*(?:function\s+)?{}\s*\(\))re", name))))
-      return true;
-  return false;
-}
-
 void check_counter_ends_script(const LintInput& input, Report& report) {
   if (!input.script) return;
   const auto& script = *input.script;
@@ -414,8 +408,7 @@ void check_counter_ends_script(const LintInput& input, Report& report) {
     std::string value;
     for (re2::StringPiece rest(script.file->text); RE2::FindAndConsume(&rest, sets, &value);)
       (value == "0" ? zero : other) = true;
-    const bool in_function =
-        lines.line(number).find_first_not_of(" \t") != 0 && tests_a_function(script.file->text);
+    const bool in_function = lines.line(number).find_first_not_of(" \t") != 0 && tests_a_function(lines);
     if (!zero || other || in_function) continue;
     return report.error(lines.whole(number),
                         {fmt::format("under set -e the script exits here if {} is 0", name),

@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -41,23 +42,37 @@ bool only_prints_code(const SourceLines& lines, std::uint32_t line) {
   return true;
 }
 
+/// The ids that a `kill` is given: `kill -9 $A $B`.
+std::set<std::string> killed_ids(const Script& script) {
+  std::set<std::string> ids;
+  for (const auto& command : script.commands)
+    if (command.words[0] == "kill") ids.insert(command.words.begin() + 1, command.words.end());
+  return ids;
+}
+
+/// `wait $PID` behind `kill $PID`: it returns the exit code of what was killed.
+bool waits_for_killed(const Script& script, const ScriptCommand& command) {
+  if (command.words[0] != "wait" || command.words.size() < 2) return false;
+  const auto ids = killed_ids(script);
+  return std::all_of(command.words.begin() + 1, command.words.end(),
+                     [&](const std::string& id) { return ids.contains(id); });
+}
+
 /// True if the script checks, or may check, the exit code of a command starting on a line: a function may be
 /// called in a test, which does not see the code of a program in the background.
 bool looks_at_codes(const Script& script, std::uint32_t line, bool background = false) {
-  const auto& text = script.file->text;
   const SourceLines lines(script.file);
   const auto begin = lines.line(line);
   const bool is_within = !background && (begin.starts_with(' ') || begin.starts_with('\t'));
-  for (const auto* sign : {"() {", "(){", "function "})
-    if (is_within && text.find(sign) != std::string::npos) return true;
+  if (is_within && tests_a_function(lines)) return true;
   for (; line <= lines.count(); ++line) {
     const bool reads = std::ranges::any_of(std::array{"$?", "${?", "PIPESTATUS"}, [&](const char* sign) {
       return lines.line(line).find(sign) != std::string::npos;
     });
     if (reads && !only_prints_code(lines, line)) return true;
   }
-  return std::ranges::any_of(script.commands, [](const ScriptCommand& command) {
-    return command.words[0] == "wait" && command.words.size() > 1;
+  return std::ranges::any_of(script.commands, [&](const ScriptCommand& command) {
+    return command.words[0] == "wait" && command.words.size() > 1 && !waits_for_killed(script, command);
   });
 }
 
@@ -141,13 +156,15 @@ void check_exit_code_hidden(const LintInput& input, Report& report) {
     if (command.shell != script.shell) continue;
     errexit = sets_option(command, kErrexit).value_or(errexit);
   }
+  // `kill $PID`, and `wait $PID` behind it.
+  const bool kills = last && (last->words[0] == "kill" || waits_for_killed(script, *last));
   if (program == nullptr || !last || last->span.file != script.file ||
-      last->span.line <= program->span.line || !always_succeeds(*last) ||
+      last->span.line <= program->span.line || (!kills && !always_succeeds(*last)) ||
       looks_at_codes(script, program->span.line, program->background))
     return;
   auto behind = last->span;
   ++behind.line;
-  const bool waits = last->words[0] == "wait";
+  const bool waits = last->words[0] == "wait" && !kills;
   if (follows_test(waits ? last->span : program->span, behind)) return;
   // A background program that nothing waits for is killed when the script exits.
   if (program->background && !waits) return;

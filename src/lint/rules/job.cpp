@@ -17,6 +17,7 @@
 #include "lint/script_input.h"
 #include "lint/script_text.h"
 #include "shell/allocation.h"
+#include "shell/words.h"
 
 /// What a job requests, and how it uses it.
 namespace nlaunch::lint {
@@ -464,6 +465,79 @@ const Registered<Rule> slurm_unset_rule{{
                "is submitted with the option of the same name. --gres=gpu:N sets none of them.",
     .source = "sbatch(1), OUTPUT ENVIRONMENT VARIABLES",
     .check = check_slurm_unset,
+}};
+
+void check_no_time(const LintInput& input, Report& report) {
+  if (!input.script || input.batch.empty() || !input.components.empty()) return;
+  if (has_option(input.batch, {"--time", "-t", "--deadline"})) return;
+  const bool works =
+      std::ranges::any_of(input.script->programs, [](const Program& program) { return program.works; });
+  if (!works) return;
+  report.note(input.batch.front().span,
+              {"the job requests no time limit",
+               "it gets the partition's default: a short one ends the run early, without a warning; with a "
+               "long one the job starts later, as backfill finds no gap for it",
+               "#SBATCH --time=HH:MM:SS", ""});
+}
+
+const Registered<Rule> no_time_rule{{
+    .order = 477,
+    .name = "no-time",
+    .title = "a job without --time",
+    .explain =
+        "Without --time a job gets DefaultTime of its partition, or else its MaxTime. Slurm sends TERM "
+        "when it is over, then KILL.",
+    .source = "sbatch(1), --time; slurm.conf(5), DefaultTime",
+    .check = check_no_time,
+}};
+
+/// `pip install`, `conda install`, `uv pip install`: what changes the environment that is active. Not into a
+/// directory of its own.
+bool installs(const ScriptCommand& command) {
+  const auto& words = command.words;
+  const auto name = shell::program_name(words[0]);
+  std::size_t at = 1;
+  if (name == "uv" || (name.starts_with("python") && shell::has(words, "-m"))) {
+    const auto pip = std::ranges::find(words, "pip");
+    if (pip == words.end()) return false;
+    at = static_cast<std::size_t>(pip - words.begin()) + 1;
+  } else if (name != "pip" && name != "pip3" && name != "conda" && name != "mamba") {
+    return false;
+  }
+  const bool elsewhere = std::ranges::any_of(words, [](const std::string& word) {
+    return word.starts_with("--target") || word == "-t" || word.starts_with("--prefix") || word == "-p";
+  });
+  return at < words.size() && words[at] == "install" && !elsewhere;
+}
+
+/// The script makes the environment itself, or runs in a container that is made for it.
+bool makes_environment(const Script& script) {
+  static const RE2 kMakes(
+      R"re(-m\s+venv\b|\bvirtualenv\b|\buv\s+venv\b|\b(conda|mamba)\s+(env\s+)?create\b|--container-image|\b(docker|podman|apptainer|singularity|enroot)\s)re");
+  return RE2::PartialMatch(without_comments(SourceLines(script.file)), kMakes);
+}
+
+void check_installs_in_job(const LintInput& input, Report& report) {
+  if (!input.script || input.batch.empty() || makes_environment(*input.script)) return;
+  for (const auto& command : input.script->commands) {
+    if (command.span.file != input.script->file || command.shell != input.script->shell || !installs(command))
+      continue;
+    return report.note(command.span,
+                       {"the job changes the environment that it runs in",
+                        "other jobs with this environment import half-installed packages, two that start at "
+                        "once break it, and the run depends on the day it started",
+                        "install before you submit, or into a venv of this job ($TMPDIR)", ""});
+  }
+}
+
+const Registered<Rule> installs_in_job_rule{{
+    .order = 478,
+    .name = "installs-in-job",
+    .title = "a job that installs packages into a shared environment",
+    .explain = "pip replaces files in place, without a lock: programs that import them meanwhile may see old "
+               "and new ones. Not reported if the script makes the environment, or runs a container.",
+    .source = "pip documentation, pip install",
+    .check = check_installs_in_job,
 }};
 
 }  // namespace

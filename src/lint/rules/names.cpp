@@ -292,10 +292,14 @@ const Registered<Rule> not_exported_rule{{
 void check_array_export(const LintInput& input, Report& report) {
   if (!input.script || !input.script->file) return;
   static const RE2 kExport(R"(^\s*export\s+([A-Za-z_]\w*)=\()");
+  static const RE2 kLater(R"(^\s*export\s+([A-Za-z_]\w*)\s*)");
   const auto lines = text::split(input.script->file->text, '\n');
   std::string name;
   for (std::uint32_t line = 1; line <= lines.size(); ++line) {
-    if (!RE2::PartialMatch(lines[line - 1], kExport, &name)) continue;
+    const bool at_once = RE2::PartialMatch(lines[line - 1], kExport, &name);
+    if (!at_once && !(RE2::FullMatch(lines[line - 1], kLater, &name) &&
+                      RE2::PartialMatch(input.script->file->text, RE2("(?m)^\\s*" + name + "=\\("))))
+      continue;
     // The script's own list, or joined before it is used.
     const auto& text = input.script->file->text;
     if (text.contains("${" + name + "[") || text.contains(name + "=\"")) continue;

@@ -2,6 +2,7 @@
 #include <re2/re2.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -142,6 +143,33 @@ class CodeReader {
     return prints_last && tests;
   }
 
+  /// The lines behind an `if` that asks whether a program has failed: the branch of the failure only prints,
+  /// and so does what follows. `failure_first`: that branch is the first one, not the one of `else`.
+  [[nodiscard]] bool forgets_failure(std::span<const std::uint32_t> begins, bool failure_first) const {
+    bool in_failure = failure_first;
+    std::size_t depth = 1;
+    for (const auto number : begins) {
+      const auto command = lines_.command(number);
+      const auto text = text::trim(command);
+      if (depth == 0) {
+        if (!is_print(text) && text != "exit 0") return false;
+        continue;
+      }
+      if (text == "fi") {
+        --depth;
+      } else if (text.starts_with("if ")) {
+        if (in_failure || text.ends_with("fi")) return false;
+        ++depth;
+      } else if (depth == 1 && (text == "else" || text.starts_with("elif "))) {
+        if (text != "else") return false;
+        in_failure = !in_failure;
+      } else if (in_failure && text != "then" && !is_print(text)) {
+        return false;
+      }
+    }
+    return depth == 0;
+  }
+
  private:
   [[nodiscard]] bool is_print(std::string_view text) const {
     static const RE2 kPrint(R"re(^([A-Za-z_]\w*)(?:\s[^;&|<>`]*(?:>&2\s*)?)?$)re");
@@ -208,6 +236,64 @@ void check_exit_code_printed(const LintInput& input, Report& report) {
          fmt::format("exit \"${}\" at the end", *name), ""});
   }
 }
+
+/// The first branch of an `if` is the one of the failure: `if ! srun …; then`, `if [ $? -ne 0 ]; then`;
+/// nullopt if the line is no such test. `by_itself`: the line runs the program.
+std::optional<bool> tests_failure(std::string_view line, bool by_itself) {
+  static const RE2 kRuns(R"re(^if\s+(!\s+)?[^\[(].*;\s*then$)re");
+  static const RE2 kReads(
+      R"re(^if\s+(?:\[\[?|test|\(\()\s*"?\$\?"?\s*(-ne|!=|-gt|>|-eq|==?)\s*0\s*(?:\]\]?|\)\))?\s*;\s*then$)re");
+  std::string sign;
+  const auto text = text::trim(line);
+  if (by_itself) {
+    if (text.find("||") != std::string_view::npos || text.find("&&") != std::string_view::npos ||
+        !RE2::FullMatch(text, kRuns, &sign))
+      return std::nullopt;
+    return !sign.empty();
+  }
+  if (!RE2::FullMatch(text, kReads, &sign)) return std::nullopt;
+  return sign != "-eq" && sign != "==" && sign != "=";
+}
+
+/// `if srun …; then echo OK; else echo FAILED; fi`, and the same with `if [ $? -ne 0 ]` in the next line.
+void check_tested_failure(const LintInput& input, Report& report) {
+  if (!input.script || !(input.slurm || !input.batch.empty()) || has_exit_trap(*input.script)) return;
+  const auto& script = *input.script;
+  if (!ran_to_its_end(script)) return;
+  const SourceLines lines(script.file);
+  const auto begins = lines_of_commands(lines);
+  OptionByShell errexit(script, kErrexit);
+  for (const auto& command : script.commands) {
+    const bool ends = errexit.after(command);
+    if (!command.works || command.background || command.span.file != script.file || always_succeeds(command))
+      continue;
+    const auto text = lines.command(command.span.line);
+    if (text.starts_with(' ') || text.starts_with('\t')) continue;
+    auto behind = std::ranges::upper_bound(begins, command.span.line);
+    auto first = tests_failure(text, true);
+    if (!first && !ends && behind != begins.end() && !text.starts_with("if ")) {
+      first = tests_failure(lines.command(*behind), false);
+      ++behind;
+    }
+    if (!first || !CodeReader(lines, "").forgets_failure({behind, begins.end()}, *first)) continue;
+    return report.warning(
+        command.span, {fmt::format("a failure of {} is tested, and then forgotten: the script exits with 0",
+                                   shell::program_name(command.words[0])),
+                       "Slurm considers the job successful and starts dependent jobs (afterok)",
+                       "exit 1 in the branch of the failure", ""});
+  }
+}
+
+const Registered<Rule> failure_forgotten_rule{{
+    .order = 479,
+    .name = "failure-forgotten",
+    .title = "a failure that is tested and then forgotten",
+    .explain =
+        "An `if` ends with the exit code of the branch that ran: echo succeeds, and so does an `if` none "
+        "of whose branches ran.",
+    .source = "bash(1), Compound Commands",
+    .check = check_tested_failure,
+}};
 
 const Registered<Rule> exit_code_printed_rule{{
     .order = 379,

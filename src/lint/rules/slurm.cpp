@@ -75,12 +75,21 @@ const Registered<Rule> export_commas_rule{{
     .check = check_export_commas,
 }};
 
+/// `--cpu-bind=none`, or with a list of CPUs: the tasks do not get what Slurm would choose.
+bool binds_by_mask(const Step& step) {
+  const auto* bind = find_option(step.options, "--cpu-bind");
+  if (bind == nullptr) return false;
+  const auto value = value_of(*bind, "--cpu-bind");
+  return std::ranges::any_of(std::array{"none", "no", "mask", "map"},
+                             [&](std::string_view word) { return value.find(word) != std::string::npos; });
+}
+
 void check_cpus_per_task(const LintInput& input, Report& report) {
   if (!input.script || !has_option(input.batch, {"--cpus-per-task"})) return;
   const auto& environment = input.environments.front();
   if (environment.find("SRUN_CPUS_PER_TASK") != nullptr) return;
   for (const auto& step : input.steps) {
-    if (has_option(step.options, {"--cpus-per-task", "-c", "--cpus-per-gpu", "--exclusive", "--cpu-bind"}))
+    if (has_option(step.options, {"--cpus-per-task", "-c", "--cpus-per-gpu"}) || binds_by_mask(step))
       continue;
     if (step.open_ended) continue;
     report.warning(

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "lint/rule.h"
 #include "lint/values.h"
+#include "shell/words.h"
 
 /// Variables of PyTorch and Ray that hide errors or cost speed.
 namespace nlaunch::lint {
@@ -220,6 +221,31 @@ const Registered<Rule> distributed_debug_rule{{
     .source =
         "PyTorch docs, torch.distributed, Debugging; torch/csrc/distributed/c10d/ProcessGroupWrapper.cpp",
     .check = check_distributed_debug,
+}};
+
+void check_old_launcher(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  for (const auto& program : input.script->programs) {
+    if (!program.works || !shell::has(program.words, "torch.distributed.launch")) continue;
+    const bool by_variable = shell::has(program.words, "--use_env") || shell::has(program.words, "--use-env");
+    return report.note(
+        program.span,
+        {"torch.distributed.launch is deprecated: torchrun takes the same options",
+         by_variable ? "a later release of PyTorch may not have it"
+                     : "it adds --local-rank=N to the arguments of the program; before PyTorch 2.0 that was "
+                       "--local_rank, so what reads one of the two fails with the other",
+         by_variable ? "torchrun, without --use_env" : "torchrun, and LOCAL_RANK in the program", ""});
+  }
+}
+
+const Registered<Rule> old_launcher_rule{{
+    .order = 476,
+    .name = "old-launcher",
+    .title = "torch.distributed.launch",
+    .explain = "torchrun replaced it in PyTorch 1.10. It passes the local rank in LOCAL_RANK only, and no "
+               "longer in an argument, whose spelling changed in 2.0.",
+    .source = "torch/distributed/launch.py",
+    .check = check_old_launcher,
 }};
 
 }  // namespace

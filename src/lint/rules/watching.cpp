@@ -17,7 +17,8 @@
 #include "shell/words.h"
 
 /// Failures that nothing notices: a server that exits while its client waits, a launcher that exits on one
-/// node while the others wait for it, a preparation that fails before the programs.
+/// node while the others wait for it, a preparation that fails before the programs. And what nothing ends: a
+/// server behind a script that is no job.
 namespace nlaunch::lint {
 namespace {
 
@@ -50,6 +51,56 @@ const Program* client_of(const Script& script, std::size_t server) {
   }
   return nullptr;
 }
+
+/// True if set -e is on when a program starts, and nothing in its line tests it.
+bool ends_the_script(const Script& script, const Program& program) {
+  OptionByShell errexit(script, kErrexit);
+  for (const auto& command : script.commands) {
+    const bool on = errexit.after(command);
+    if (command.span.file != program.span.file || command.span.line != program.span.line) continue;
+    auto behind = program.span;
+    behind.line = SourceLines(script.file).end_of_command(program.span.line) + 1;
+    return on && !follows_test(program.span, behind);
+  }
+  return false;
+}
+
+void check_server_left(const LintInput& input, Report& report) {
+  // The end of a job ends what it has started, and a container ends with its first process.
+  if (!input.script || input.slurm || !input.batch.empty() || has_exit_trap(*input.script)) return;
+  const auto& script = *input.script;
+  const auto text = without_comments(SourceLines(script.file));
+  static const RE2 kEnds(R"re(\b(?:trap|wait|fuser|docker|podman|stop|down)\b)re");
+  static const RE2 kKills(R"re(\b(?:p?kill|killall)\b)re");
+  if (RE2::PartialMatch(text, kEnds)) return;
+  const bool kills = RE2::PartialMatch(text, kKills);
+  for (std::size_t i = 0; i < script.programs.size(); ++i) {
+    const auto& server = script.programs[i];
+    if (!server.works || !server.background || !is_server(server) || server.span.file != script.file)
+      continue;
+    const auto* client = client_of(script, i);
+    if (client == nullptr || (kills && !ends_the_script(script, *client))) continue;
+    const auto name = shown_name(server);
+    return report.note(
+        server.span,
+        {kills ? fmt::format("if {} in line {} fails, set -e ends the script, and {} goes on",
+                             shown_name(*client), client->span.line, name)
+               : fmt::format("{} goes on when the script has ended", name),
+         "it holds its GPUs and its port against the next start: outside of a job nothing else ends it",
+         "PID=$!; trap 'kill $PID' EXIT", ""});
+  }
+}
+
+const Registered<Rule> server_left_rule{{
+    .order = 475,
+    .name = "server-left",
+    .title = "a server that outlives the script that started it",
+    .explain = "A program in the background goes on when its script ends, unless that is the script of a "
+               "job. A trap "
+               "for EXIT stops it however the script ends.",
+    .source = "bash(1), trap",
+    .check = check_server_left,
+}};
 
 /// A launcher that is started for each node by a step of its own, in the background.
 bool is_part_of_nodes(const Program& program) {

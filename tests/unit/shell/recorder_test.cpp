@@ -88,8 +88,8 @@ TEST_F(Recorded, TheTraceMayGoOnAfterTheScriptEndsIt) {
   EXPECT_EQ(traced(true), (Lines{"2: set +x", "3: A=1", "4: f", "1: B=2", "5: C=3"}));
 }
 
-TEST_F(Recorded, EachShellButTheFirstIsStartedFromAnother) {
-  record("A=1\n(B=2; (C=3))\nbash -c 'D=4'\n");
+TEST_F(Recorded, AShellIsAForkOfAnotherOrANewOne) {
+  record("A=1\n(B=2; (C=3))\nbash -c 'D=4; (E=5)'\n");
   std::map<std::string, pid_t> shells;
   for (const auto& one : recording_.traced) shells[one.text] = one.shell;
   const auto above = [&](const std::string& text) {
@@ -98,7 +98,8 @@ TEST_F(Recorded, EachShellButTheFirstIsStartedFromAnother) {
   };
   EXPECT_EQ(above("A=1"), 0);
   EXPECT_EQ(above("B=2"), shells.at("A=1"));
-  EXPECT_EQ(above("D=4"), shells.at("A=1"));
+  EXPECT_EQ(above("D=4"), 0);
+  EXPECT_EQ(above("E=5"), shells.at("D=4"));
 }
 
 TEST_F(Recorded, GivenFilesAndDirectoriesExist) {

@@ -85,7 +85,14 @@ TEST(ExitCodeOfTee, EachShellHasItsOwnPipefail) {
     EXPECT_EQ(found("exit-code-of-tee", script(other + std::string("python a.py | tee log\n"))),
               Texts{"warning job.sh:2:13 after | tee the exit code of the program is lost"})
         << other;
-  // A shell within the script begins with the script's.
+  // `bash -c` starts a shell that has none of the script's options.
+  EXPECT_EQ(
+      whole("exit-code-of-tee", script("set -o pipefail\nsrun bash -c 'python a.py | tee log'\n")),
+      (Texts{"after | tee the exit code of the program is lost",
+             "without pipefail, a pipe returns the exit code of its last command: a failed run counts as "
+             "a success for Slurm, for set -e and for dependent jobs",
+             "bash -c 'set -o pipefail; …': a new shell does not inherit the option", "bash(1), Pipelines"}));
+  // A subshell within the script begins with the script's.
   for (const auto* fine :
        {"srun bash -c \"set -o pipefail; python a.py | tee log\"\n",
         "bash -c 'set -o pipefail; python a.py | tee log'\n", "set -o pipefail\n(python a.py | tee log)\n",

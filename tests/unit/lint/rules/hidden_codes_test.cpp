@@ -101,9 +101,9 @@ TEST(ExitCodeOfLast, OfALoop) {
     EXPECT_EQ(found("exit-code-of-last", script(fine)), Texts{}) << fine;
 }
 
-TEST(ExitCodeHidden, OfAProgramThatAFunctionStartsInTheBackground) {
+TEST(ExitCodeHidden, OfAProgramThatAFunctionStarts) {
   EXPECT_EQ(hidden("start() {\n  srun python a.py &\n}\nstart\nwait\n").size(), 1U);
-  EXPECT_EQ(hidden("start() {\n  srun python a.py\n}\nstart\necho done\n"), Texts{});
+  EXPECT_EQ(hidden("start() {\n  srun python a.py\n}\nstart\necho done\n").size(), 1U);
 }
 
 TEST(ExitCodeHidden, ByACommandThatMovesOrShowsFiles) {
@@ -137,6 +137,21 @@ TEST(ExitCodeHidden, ATestInTheTextOfAProgramIsNotTheScripts) {
   EXPECT_EQ(found("exit-code-hidden",
                   script("#SBATCH --nodes=1\npython -c \"\nprint(1)\n\" || exit 1\necho done\n")),
             Texts{});
+}
+
+TEST(ExitCodeHidden, ByTheServerThatIsKilledAtTheEnd) {
+  for (const std::string end : {"kill $P\nwait $P\n", "kill $P\n", "kill $P; wait $P 2>/dev/null\n"})
+    EXPECT_EQ(found_on_node("exit-code-hidden", "vllm serve m & P=$!\npython a.py\n" + end).size(), 1U)
+        << end;
+  EXPECT_EQ(found_on_node("exit-code-hidden", "python s.py & P=$!\npython a.py & Q=$!\nwait $Q\nkill $P\n"),
+            Texts{});
+}
+
+TEST(ExitCodeHidden, AFunctionWhoseResultNothingTests) {
+  const std::string run = "run() {\n  python a.py $1\n}\n";
+  EXPECT_EQ(found_on_node("exit-code-hidden", run + "run 1\nrun 2\necho end\n").size(), 1U);
+  for (const std::string use : {"run 1 || exit 1\necho end\n", "if run 1; then\n  echo ok\nfi\necho end\n"})
+    EXPECT_EQ(found_on_node("exit-code-hidden", run + use), Texts{}) << use;
 }
 
 }  // namespace

@@ -172,5 +172,34 @@ TEST(SlurmName, OfAMisspeltVariable) {
     EXPECT_EQ(found_on_node("slurm-name", text), Texts{}) << text;
 }
 
+TEST(NoTime, OfAJobThatWorks) {
+  EXPECT_EQ(
+      whole("no-time", script("#!/bin/bash\n#SBATCH -N 1\npython a.py\n")),
+      (Texts{"the job requests no time limit",
+             "it gets the partition's default: a short one ends the run early, without a warning; with a "
+             "long one the job starts later, as backfill finds no gap for it",
+             "#SBATCH --time=HH:MM:SS", "sbatch(1), --time; slurm.conf(5), DefaultTime"}));
+  for (const std::string text :
+       {"#!/bin/bash\n#SBATCH -N 1 -t 10\npython a.py\n", "#!/bin/bash\n#SBATCH --time=1:0:0\npython a.py\n",
+        "#!/bin/bash\n#SBATCH -N 1\nls\n", "#!/bin/bash\npython a.py\n"})
+    EXPECT_EQ(found("no-time", script(text)), Texts{}) << text;
+}
+
+TEST(InstallsInJob, IntoTheEnvironmentOfOtherJobs) {
+  EXPECT_EQ(whole("installs-in-job", script(on_node("pip install -q trl\npython a.py\n"))),
+            (Texts{"the job changes the environment that it runs in",
+                   "other jobs with this environment import half-installed packages, two that start at once "
+                   "break it, and the run depends on the day it started",
+                   "install before you submit, or into a venv of this job ($TMPDIR)",
+                   "pip documentation, pip install"}));
+  for (const std::string line : {"python -m pip install x", "uv pip install x", "conda install -y x"})
+    EXPECT_EQ(found_on_node("installs-in-job", line + "\n").size(), 1U) << line;
+  for (const std::string fine : {"pip install --target=/tmp/x x\n", "pip list\n",
+                                 "python -m venv v\n. v/bin/activate\npip install x\n",
+                                 "srun pip install x\n", "uv pip list\n", "python -m pytest pip\n"})
+    EXPECT_EQ(found_on_node("installs-in-job", fine), Texts{}) << fine;
+  EXPECT_EQ(found("installs-in-job", script("pip install x\n")), Texts{});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

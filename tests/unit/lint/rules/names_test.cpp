@@ -170,6 +170,8 @@ TEST(ArrayExport, HasNoEffect) {
   EXPECT_EQ(
       found("array-export", script("export HOSTS=(a b)\n# export X=(a)\nexport Y=\"(a)\"\npython a.py\n")),
       Texts{"note job.sh:1:8 HOSTS is an array: bash does not export it"});
+  EXPECT_EQ(found("array-export", script("HOSTS=(a b)\nexport HOSTS\npython a.py\n")),
+            Texts{"note job.sh:2:8 HOSTS is an array: bash does not export it"});
   EXPECT_EQ(found("array-export", script("export HOSTS=(a b)\npython a.py ${HOSTS[0]}\n")), Texts{});
   EXPECT_EQ(found("array-export", script("export HOSTS=(a b)\nexport HOSTS=\"${HOSTS[*]}\"\npython a.py\n")),
             Texts{});

@@ -81,5 +81,27 @@ TEST(FailureOnlyPrinted, AHandlerThatExitsWithZero) {
   EXPECT_EQ(found("failure-only-printed", handler("    echo FAILED\n", "exit $code")), Texts{});
 }
 
+TEST(FailureForgotten, ItsBranchOnlyPrints) {
+  EXPECT_EQ(whole("failure-forgotten",
+                  script(on_node("if srun -c 8 python a.py; then\n  echo ok\nelse\n  echo failed\nfi\n"))),
+            (Texts{"a failure of srun is tested, and then forgotten: the script exits with 0",
+                   "Slurm considers the job successful and starts dependent jobs (afterok)",
+                   "exit 1 in the branch of the failure", "bash(1), Compound Commands"}));
+  for (const std::string text :
+       {"python a.py\nif [ $? -ne 0 ]; then\n  echo failed\nfi\n",
+        "python a.py\nif [[ $? == 0 ]]; then\n  cp a b\nelse\n  echo failed\nfi\necho end\n",
+        "if ! python a.py; then\n  echo failed\nfi\n", "if python a.py; then\n  cp a b\nfi\n"})
+    EXPECT_EQ(found_on_node("failure-forgotten", text).size(), 1U) << text;
+}
+
+TEST(FailureForgotten, NotIfItHasAConsequence) {
+  for (const std::string text :
+       {"if python a.py; then\n  echo ok\nelse\n  exit 1\nfi\n", "if ! python a.py; then\n  cat log\nfi\n",
+        "python a.py\nif [ $? -ne 0 ]; then\n  echo failed\n  exit 1\nfi\n",
+        "if python a.py; then\n  echo ok\nelse\n  echo failed\nfi\npython b.py\n",
+        "trap 'exit 1' ERR\nif ! python a.py; then\n  echo failed\nfi\n"})
+    EXPECT_EQ(found_on_node("failure-forgotten", text), Texts{}) << text;
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

@@ -54,7 +54,8 @@ TEST(CpusPerTask, AStepAsksForItself) {
   EXPECT_EQ(cpus("srun python a.py"), Texts{"warning job.sh:3:1 " + what});
   EXPECT_EQ(cpus("srun --mpi=none -N 2 python a.py\nsrun python b.py"), Texts{"warning job.sh:3:1 " + what});
   EXPECT_EQ(cpus("srun -c 8 python a.py\nsrun python b.py"), Texts{"warning job.sh:4:1 " + what});
-  EXPECT_EQ(cpus("srun --cpus-per-tasks=8 python a.py").size(), 1U);
+  for (const std::string option : {"--cpus-per-tasks=8", "--exclusive -n1", "--cpu-bind=cores"})
+    EXPECT_EQ(cpus("srun " + option + " python a.py").size(), 1U) << option;
   EXPECT_EQ(found("cpus-per-task", script("#SBATCH -c 8\nsrun python a.py\n")).size(), 1U);
 }
 
@@ -65,8 +66,9 @@ TEST(CpusPerTask, AVariableOfTheProgramHoldsNoOption) {
 }
 
 TEST(CpusPerTask, UnlessItDoes) {
-  for (const std::string option : {"--cpus-per-task=8", "--cpus-per-task 8", "-c 8", "-c8",
-                                   "--cpus-per-gpu=2", "--exclusive", "--cpu-bind=none", "$OPTIONS"}) {
+  for (const std::string option :
+       {"--cpus-per-task=8", "--cpus-per-task 8", "-c 8", "-c8", "--cpus-per-gpu=2", "--cpu-bind=none",
+        "--cpu-bind=v,mask_cpu:0xf", "$OPTIONS"}) {
     EXPECT_EQ(cpus("srun --mpi=none " + option + " python a.py"), Texts{}) << option;
   }
   EXPECT_EQ(cpus("export SRUN_CPUS_PER_TASK=8\nsrun python a.py"), Texts{});

@@ -108,5 +108,18 @@ TEST(ErrorsIgnored, AnErrorThatEndsNothing) {
   EXPECT_EQ(found("errors-ignored", scene({set("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1")})), Texts{});
 }
 
+TEST(OldLauncher, PassesTheLocalRankInAnArgument) {
+  EXPECT_EQ(whole("old-launcher", script("python -m torch.distributed.launch --nproc_per_node=2 a.py\n")),
+            (Texts{"torch.distributed.launch is deprecated: torchrun takes the same options",
+                   "it adds --local-rank=N to the arguments of the program; before PyTorch 2.0 that was "
+                   "--local_rank, so what reads one of the two fails with the other",
+                   "torchrun, and LOCAL_RANK in the program", "torch/distributed/launch.py"}));
+  EXPECT_EQ(whole("old-launcher", script("python -m torch.distributed.launch --use_env a.py\n")),
+            (Texts{"torch.distributed.launch is deprecated: torchrun takes the same options",
+                   "a later release of PyTorch may not have it", "torchrun, without --use_env",
+                   "torch/distributed/launch.py"}));
+  EXPECT_EQ(found("old-launcher", script("torchrun a.py\npython -m torch.distributed.run a.py\n")), Texts{});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

@@ -74,5 +74,25 @@ TEST(SetupUnchecked, NotIfItIsCheckedOrCannotFail) {
     EXPECT_EQ(found_on_node("setup-unchecked", text), Texts{}) << text;
 }
 
+TEST(ServerLeft, BehindAScriptThatIsNoJob) {
+  EXPECT_EQ(
+      whole("server-left", script("vllm serve m &\npython train.py\n")),
+      (Texts{"vllm goes on when the script has ended",
+             "it holds its GPUs and its port against the next start: outside of a job nothing else ends it",
+             "PID=$!; trap 'kill $PID' EXIT", "bash(1), trap"}));
+  EXPECT_EQ(found("server-left", script("set -e\nvllm serve m & P=$!\npython train.py\nkill $P\n")),
+            Texts{"note job.sh:2:1 if python in line 3 fails, set -e ends the script, and vllm goes on"});
+}
+
+TEST(ServerLeft, NotIfSomethingEndsIt) {
+  for (const std::string text :
+       {"vllm serve m & P=$!\npython a.py\nkill $P\n", "vllm serve m &\npython a.py\nwait\n",
+        "set -e\nvllm serve m & P=$!\npython a.py || true\nkill $P\n",
+        "vllm serve m &\ntrap 'kill $!' EXIT\npython a.py\n", "vllm serve m &\n",
+        "vllm serve m\npython a.py\n"})
+    EXPECT_EQ(found("server-left", script(text)), Texts{}) << text;
+  EXPECT_EQ(found_on_node("server-left", "vllm serve m &\npython train.py\n"), Texts{});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint
