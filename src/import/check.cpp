@@ -231,6 +231,8 @@ class Check {
       const auto value = with_addresses(wants->second);
       const bool own_host = variable == "MASTER_ADDR" && (value == "localhost" || value == "127.0.0.1");
       if (own_host && recorded_node_.size() == 1) continue;
+      if (variable == "MASTER_ADDR" && plans != planned.end() && is_of_interface(plans->second, value))
+        continue;
       if (plans != planned.end() && is_same(variable, with_addresses(plans->second), value)) continue;
       if (is_set_by_slurm(variable)) {
         if (plans == planned.end() || !is_of_task(variable)) continue;
@@ -240,6 +242,12 @@ class Check {
                ? fmt::format("{}: {} is not set, but '{}' in the script", name, variable, value)
                : fmt::format("{}: {} is '{}', but '{}' in the script", name, variable, plans->second, value));
     }
+  }
+
+  /// "10.77.0.1i" for `MASTER_ADDR="${host}i"`: at some sites the name of the host on another network.
+  static bool is_of_interface(const std::string& planned, const std::string& wanted) {
+    static const RE2 kSuffix(R"([-.]?ib?\d?)");
+    return wanted.starts_with(planned) && RE2::FullMatch(wanted.substr(planned.size()), kSuffix);
   }
 
   /// For a list that was empty before, `/a:` and `/a` are the same.

@@ -48,7 +48,7 @@ std::vector<std::size_t> all_commands_of(const Part& part) {
 bool waits(const shell::RecordedCommand& command) {
   constexpr std::array<std::string_view, 7> kNames{"sleep", "curl", "wget", "nc", "ncat", "ray", "squeue"};
   return command.fate == shell::Fate::answered &&
-         (command.argv[0].starts_with(shell::kConnection) ||
+         (command.argv[0].starts_with(shell::kConnection) || shell::waits_forever(command.argv) ||
           std::ranges::find(kNames, shell::program_name(command.argv[0])) != kNames.end());
 }
 

@@ -582,12 +582,14 @@ bool holds_at_its_end(const shell::Recording& recording) {
   constexpr std::uint64_t kLong = 3600;
   if (recording.waits) return true;
   const auto& commands = recording.commands;
-  const auto last = std::ranges::find_if(commands.rbegin(), commands.rend(), [](const auto& command) {
-    return command.fate == shell::Fate::recorded || shell::program_name(command.argv[0]) == "sleep";
+  const auto sleeps = [](const auto& command) {
+    return shell::program_name(command.argv[0]) == "sleep" || shell::waits_forever(command.argv);
+  };
+  const auto last = std::ranges::find_if(commands.rbegin(), commands.rend(), [&](const auto& command) {
+    return command.fate == shell::Fate::recorded || sleeps(command);
   });
-  if (last == commands.rend() || shell::program_name(last->argv[0]) != "sleep" || last->task) return false;
-  return shell::has(last->argv, "infinity") || shell::has(last->argv, "inf") ||
-         shell::seconds_of_sleep(last->argv) >= kLong;
+  if (last == commands.rend() || !sleeps(*last) || last->task) return false;
+  return shell::waits_forever(last->argv) || shell::seconds_of_sleep(last->argv) >= kLong;
 }
 
 bool is_awaited(const shell::Recording& recording, const Part& part) {

@@ -11,6 +11,7 @@
 
 #include "base/secrets.h"
 #include "base/text.h"
+#include "import/texts.h"
 #include "lint/script_input.h"
 #include "shell/answers.h"
 #include "shell/srun.h"
@@ -123,7 +124,8 @@ bool is_of_parallel_xargs(const shell::Recording& recording, const Part& part) {
   static const shell::Options kValued{"-a", "-d", "-E", "-I", "-L", "-n", "-P", "-s"};
   static const RE2 kParallel(R"(-[a-zA-Z0-9]*P(\d*)|--max-procs=(\d+))");
   return std::ranges::any_of(recording.traced, [&](const auto& one) {
-    if (one.line != part.line || one.script != part.script || !one.text.starts_with("xargs ")) return false;
+    const bool here = part.line == 0 || (one.line == part.line && one.script == part.script);
+    if (!here || !one.text.starts_with("xargs ")) return false;
     const auto words = shell::words_of(one.text);
     const auto program = shell::program_at(words, 1, kValued);
     for (std::size_t i = 1; i < std::min(program, words.size()); ++i) {
@@ -503,21 +505,6 @@ Sentences repeats_in_the_background(const Examined& script) {
   });
 }
 
-/// The head of the loop that a line is in: "while kill -0 $PID; do"; empty if it is in none.
-std::string head_of_loop(const std::vector<std::string>& lines, std::uint32_t line) {
-  static const RE2 kHead(R"(^\s*(while|until|for)\b)");
-  static const RE2 kDone(R"((^|;|\s)done\b)");
-  int depth = 0;
-  for (auto at = std::min<std::size_t>(line, lines.size()); at > 0; --at) {
-    const auto& text = lines[at - 1];
-    const bool begins = RE2::PartialMatch(text, kHead);
-    const bool ends = RE2::PartialMatch(text, kDone);
-    if (begins && (at == line || !ends) && depth-- == 0) return text;
-    if (ends && !begins && at != line) ++depth;
-  }
-  return {};
-}
-
 /// `while kill -0 $PID; do python eval.py; sleep 60; done`, of which the recording shows some rounds.
 Sentences repeats_while_another_runs(const Examined& script) {
   return of_roles(script, [&](const ImportedRole& role, const Part& part) -> std::string {
@@ -567,6 +554,27 @@ Sentences gives_tasks_one_gpu(const Examined& script) {
           "line {}: the script sets {}={} for all tasks of {}, and Slurm may set it again for each: leave "
           "it out, or set it in each task",
           role.line, name, text::printable(*visible->second), role.name);
+    }
+    return {};
+  });
+}
+
+/// `--base-gpu-id 4`, `--device cuda:2`: a GPU by its number on the node, of which the role sees a part.
+Sentences numbers_gpus_of_the_node(const Examined& script) {
+  return of_roles(script, [&](const ImportedRole& role, const Part& part) -> std::string {
+    static const RE2 kDevice(R"(^(?:--?[\w-]+=)?cuda:(\d+)$)");
+    static const RE2 kBase(R"(^--base-gpu-id=(\d+)$)");
+    const auto sees = role.rendezvous && role.gpus == 1 ? script.out.gpus : role.gpus;
+    for (std::size_t i = 1; i < part.argv.size() && sees > 0; ++i) {
+      std::uint32_t gpu = 0;
+      const bool named =
+          RE2::FullMatch(part.argv[i], kDevice, &gpu) || RE2::FullMatch(part.argv[i], kBase, &gpu) ||
+          (part.argv[i - 1] == "--base-gpu-id" && RE2::FullMatch(part.argv[i], R"((\d+))", &gpu));
+      if (!named || gpu < sees) continue;
+      return fmt::format(
+          "line {}: `{}` is a GPU by its number on the node, but {} sees only its own {}, numbered from 0: "
+          "choose them with CUDA_VISIBLE_DEVICES in the script, and leave this out",
+          part.line, text::printable(part.argv[i]), role.name, text::count(sees, "GPU"));
     }
     return {};
   });
@@ -660,6 +668,7 @@ constexpr std::array kRefusals{
     Refusal{"import.files", loops_over_files},
     Refusal{"import.visible", gives_tasks_one_gpu},
     Refusal{"import.visible", names_a_slice},
+    Refusal{"import.visible", numbers_gpus_of_the_node},
     Refusal{"import.wait", waits_for_an_unknown_one},
     Refusal{"import.terminal", hides_programs},
     Refusal{"import.function", calls_a_function},

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -127,7 +128,12 @@ void remarks_of_lines(const std::vector<std::string>& lines, Imported& out) {
       remark(part.line,
              fmt::format("{} may fail in the script ({}): here the run then stops", role.name, ignored));
     static const RE2 kAgain(R"(&&\s*break\b|^\s*(?:until|while\s+!)\s+[^\[(])");
-    if (!part.background && RE2::PartialMatch(text, kAgain))
+    // retry() { until "$@"; do sleep 5; done; }
+    static const RE2 kArguments(R"re((?:^|[\s;!])"?\$(?:@|\*|\{@\})"?\s*(?:$|&&|\|\||;)|\beval\s)re");
+    static const RE2 kLoop(R"re((?:^|[\s;{])(?:for|while|until)\s)re");
+    const bool loops = RE2::PartialMatch(text, kLoop) || !head_of_loop(lines, part.line).empty();
+    const bool again = RE2::PartialMatch(text, kAgain) || (loops && RE2::PartialMatch(text, kArguments));
+    if (!part.background && again)
       remark(part.line,
              fmt::format("the script starts {} again if it fails: here the run then stops, unless the "
                          "experiment has `restart`",
@@ -165,6 +171,76 @@ void remarks_of_addresses(const shell::Recording& recording, Imported& out) {
            fmt::format("the script gets an address from `{}`: the plan uses the "
                        "address of `node.nics.interface` in the profile, else that of the hostname",
                        text::printable(text::shell_join(command.argv)))});
+  }
+}
+
+/// A remark on an address that names another network of the host: `MASTER_ADDR="${host}i"`.
+void remark_of_networks(Imported& out) {
+  static const RE2 kSuffix(R"re((rec-node-\d+)([-.]?ib?\d?))re");
+  for (const auto& part : out.parts) {
+    const auto address = part.changes.find("MASTER_ADDR");
+    std::string suffix;
+    if (address == part.changes.end() || !address->second ||
+        !RE2::FullMatch(*address->second, kSuffix, static_cast<void*>(nullptr), &suffix))
+      continue;
+    out.remarks[Destination::roles].push_back(
+        {part.line, fmt::format("MASTER_ADDR is the name of a host and {}: the plan has the address of "
+                                "`node.nics.interface` in the profile, else that of the hostname",
+                                suffix)});
+    return;
+  }
+}
+
+/// Remarks on locks, and on signals that the script sends after a time: `(sleep 3000; kill -USR1 $PID) &`.
+void remarks_of_moments(const shell::Recording& recording, Imported& out) {
+  auto& remarks = out.remarks[Destination::roles];
+  const auto lock = std::ranges::find_if(recording.commands, [](const auto& command) {
+    return command.fate == shell::Fate::answered && shell::program_name(command.argv[0]) == "flock";
+  });
+  if (lock != recording.commands.end())
+    remarks.push_back({lock->line,
+                       "the run takes no lock (flock): jobs that the lock keeps apart may run at "
+                       "the same time"});
+  const auto main = recording.traced.empty() ? 0 : recording.traced.front().shell;
+  std::map<pid_t, std::string> before;  // by shell
+  for (const auto& command : recording.traced) {
+    const auto last = std::exchange(before[command.shell], command.text);
+    if (command.shell == main || !command.text.starts_with("kill ") || !last.starts_with("sleep ")) continue;
+    const bool own = command.script.substr(command.script.rfind('/') + 1) == out.script;
+    const auto words = shell::words_of(command.text);
+    const auto signal = words.size() > 2 ? words[1] : "";
+    if (signal != "-0")
+      remarks.push_back(
+          {own ? command.line : 0,
+           fmt::format("the script sends a signal (kill{}) after a time ({}): the run sends none",
+                       signal.empty() ? "" : " " + text::printable(signal), text::printable(last))});
+  }
+}
+
+/// Remarks on `NAME=${NAME:-VALUE}` behind what may have set NAME on the cluster.
+void remarks_of_defaults(const Remarked& script, Imported& out) {
+  static const RE2 kDefault(R"re((?:^|[\s;])([A-Z][A-Z0-9_]*)=["']?\$\{(\w+):?[-=])re");
+  std::uint32_t loads = 0;
+  for (const auto& command : script.recording.commands) {
+    const auto name = shell::program_name(command.argv[0]);
+    if ((name == "module" || name == "ml") && command.line > 0 && loads == 0) loads = command.line;
+  }
+  if (loads == 0) return;
+  for (const auto* environment : {&out.environment, &out.site_environment}) {
+    for (const auto& entry : environment->set) {
+      std::string name;
+      std::string of;
+      const bool is_of_modules = entry.name.ends_with("_HOME") || entry.name.ends_with("_ROOT") ||
+                                 entry.name.ends_with("_DIR") || entry.name.ends_with("PATH");
+      if (!is_of_modules || entry.line <= loads || entry.line > script.lines.size() ||
+          !RE2::PartialMatch(script.lines[entry.line - 1], kDefault, &name, &of) || name != entry.name ||
+          of != name)
+        continue;
+      out.remarks[Destination::site_environment].push_back(
+          {entry.line,
+           fmt::format("{} has this value only if no module sets it (line {}): here it always has", name,
+                       loads)});
+    }
   }
 }
 
@@ -278,6 +354,9 @@ void add_remarks(const Remarked& script, Imported& out) {
   remarks_of_builtins(script.recording, out);
   remarks_of_printed(script.recording, out);
   remarks_of_addresses(script.recording, out);
+  remark_of_networks(out);
+  remarks_of_moments(script.recording, out);
+  remarks_of_defaults(script, out);
   remark_of_tasks(script.input, script.directives, script.recording, out);
   remarks_of_directives(script, out);
   remarks_of_effects(script.recording, out);

@@ -511,7 +511,21 @@ class Roles {
     if (is_ray(kept)) complete_ray(kept, part, role);
     if (!part.problem.empty()) role.remarks.push_back({part.line, part.problem});
     tell_of_gpus(kept, part, role);
+    tell_of_order(part, role);
     job_.out.roles.push_back(std::move(role));
+  }
+
+  /// A remark on CUDA_VISIBLE_DEVICES=3,2,1,0.
+  void tell_of_order(const Part& part, const ImportedRole& role) {
+    const auto visible = visible_of(part);
+    if (!visible || visible->size() < 2) return;
+    std::vector<std::uint32_t> gpus;
+    for (const auto& one : *visible)
+      if (const auto gpu = text::whole_number<std::uint32_t>(one)) gpus.push_back(*gpu);
+    if (std::ranges::is_sorted(gpus)) return;
+    job_.out.remarks[Destination::roles].push_back(
+        {part.line, fmt::format("{} sees its GPUs in the order {} in the script, and in ascending order here",
+                                role.name, text::printable(text::join(*visible, ",")))});
   }
 
   /// A remark if it gets fewer GPUs than the script lets it see.

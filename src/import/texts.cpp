@@ -1,6 +1,7 @@
 #include "import/texts.h"
 
 #include <fmt/format.h>
+#include <re2/re2.h>
 
 #include <algorithm>
 #include <set>
@@ -118,6 +119,20 @@ std::string whole_command(const std::vector<std::string>& lines, std::uint32_t l
 
 void each_text(Imported& all, const std::function<void(std::string& text, ImportedRole* role)>& change) {
   Texts(change).of(all);
+}
+
+std::string head_of_loop(const std::vector<std::string>& lines, std::uint32_t line) {
+  static const RE2 kHead(R"(^\s*(while|until|for)\b)");
+  static const RE2 kDone(R"((^|;|\s)done\b)");
+  int depth = 0;
+  for (auto at = std::min<std::size_t>(line, lines.size()); at > 0; --at) {
+    const auto& text = lines[at - 1];
+    const bool begins = RE2::PartialMatch(text, kHead);
+    const bool ends = RE2::PartialMatch(text, kDone);
+    if (begins && (at == line || !ends) && depth-- == 0) return text;
+    if (ends && !begins && at != line) ++depth;
+  }
+  return {};
 }
 
 void finish(const std::vector<std::string>& lines, Imported& all) {

@@ -14,6 +14,9 @@ void each_text(Imported& all, const std::function<void(std::string& text, Import
 /// The command on a line, with its continuation lines; empty if there is no such line.
 std::string whole_command(const std::vector<std::string>& lines, std::uint32_t line);
 
+/// The head of the loop that a line is in: "while kill -0 $PID; do"; empty if it is in none.
+std::string head_of_loop(const std::vector<std::string>& lines, std::uint32_t line);
+
 /// Keeps the last of duplicate settings, masks secrets from the script's text, and sorts and limits remarks.
 /// `lines`: of the script.
 void finish(const std::vector<std::string>& lines, Imported& all);

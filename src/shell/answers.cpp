@@ -223,6 +223,14 @@ Answer ask_ps(const Words& argv, const Allocation&, std::uint32_t) {
   return {fmt::format("    PID TTY          TIME CMD\n{:>7} ?        00:00:00 {}\n", *pid, info->name)};
 }
 
+/// `flock 9`, `flock -n 9`: a lock on an open file. With a command, it is a program like others.
+bool locks_a_descriptor(const Words& argv) {
+  static const RE2 kNumber(R"(\d+)");
+  return argv.size() > 1 && RE2::FullMatch(argv.back(), kNumber) &&
+         std::all_of(argv.begin() + 1, argv.end() - 1,
+                     [](const auto& word) { return word.starts_with('-') || RE2::FullMatch(word, kNumber); });
+}
+
 Answer ask_free_port(const Words&, const Allocation&, std::uint32_t) {
   return {fmt::format("{}\n", Allocation::kFirstPort)};
 }
@@ -267,6 +275,7 @@ constexpr AskRow kAsks[] = {
     {"lscpu", ask_other_machine},
     {"sync", succeed},
     {"logger", succeed},
+    {"flock", succeed},
     {"clear", succeed},
 };
 
@@ -347,6 +356,7 @@ std::optional<Answer> answer_of(const Words& argv, const Allocation& allocation,
   if (name == "ray" && (argv.size() < 2 || argv[1] == "status" || argv[1] == "health-check"))
     return ask_ray(allocation);
   if (name == "git" && !is_question_to_git(argv)) return std::nullopt;
+  if (name == "flock" && !locks_a_descriptor(argv)) return std::nullopt;
   const auto* row = std::ranges::find(kAsks, name, &AskRow::name);
   return row == std::end(kAsks) ? std::nullopt : std::optional(row->ask(argv, allocation, node));
 }

@@ -29,7 +29,7 @@ class Places {
   void read();
   /// `in_front`: the shell above `parent` waits until that one has ended.
   void forked(pid_t parent, pid_t child, bool in_front);
-  void becomes_shell(pid_t pid) { processes_.becomes_shell(pid); }
+  void becomes_shell(pid_t pid, bool reads_commands) { processes_.becomes_shell(pid, reads_commands); }
   void ended(pid_t pid) { processes_.ended(pid); }
   /// The `index`th program starts.
   void started(pid_t pid, std::size_t index, bool background, bool piped) {
@@ -49,6 +49,7 @@ class Places {
   [[nodiscard]] std::string text_of_line(const std::string& script, std::uint32_t line) const;
   [[nodiscard]] std::optional<pid_t> parent_of(pid_t pid) const { return processes_.parent_of(pid); }
   [[nodiscard]] bool is_new_shell(pid_t pid) const { return processes_.is_new_shell(pid); }
+  [[nodiscard]] bool reads_commands(pid_t pid) const { return processes_.reads_commands(pid); }
   /// Which programs the script had waited for when the `index`th started.
   [[nodiscard]] WaitedFor waited(std::size_t index) const { return processes_.of(index); }
 

@@ -127,6 +127,11 @@ bool Processes::is_new_shell(pid_t pid) const {
   return found != shells_.end() && found->second.by_exec;
 }
 
+bool Processes::reads_commands(pid_t pid) const {
+  const auto found = shells_.find(pid);
+  return found != shells_.end() && found->second.reads_commands;
+}
+
 WaitedFor Processes::of(std::size_t index) const {
   const auto found = found_.find(index);
   if (found == found_.end()) return {};

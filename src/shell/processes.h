@@ -36,7 +36,11 @@ class Processes {
   /// `in_front`: the shell above `parent` does nothing else until that one has ended.
   void forked(pid_t parent, pid_t child, bool in_front = false);
   /// A process of the script becomes a shell: `bash gen.sh`.
-  void becomes_shell(pid_t pid) { shells_[pid].traces = shells_[pid].by_exec = true; }
+  /// `reads_commands`: from its standard input.
+  void becomes_shell(pid_t pid, bool reads_commands = false) {
+    shells_[pid].traces = shells_[pid].by_exec = true;
+    shells_[pid].reads_commands = reads_commands;
+  }
   void ended(pid_t pid) { ended_.insert(pid); }
   /// A shell runs a command, expanded and quoted as `set -x` does.
   void traced(pid_t shell, const std::string& command);
@@ -49,6 +53,8 @@ class Processes {
   [[nodiscard]] std::optional<pid_t> parent_of(pid_t pid) const;
   /// True if a process became a shell by exec, as `bash -c` does, and not by a fork of the shell above it.
   [[nodiscard]] bool is_new_shell(pid_t pid) const;
+  /// True for a shell that gets its commands as its standard input.
+  [[nodiscard]] bool reads_commands(pid_t pid) const;
   [[nodiscard]] WaitedFor of(std::size_t index) const;
 
  private:
@@ -56,9 +62,10 @@ class Processes {
     std::vector<pid_t> children;  ///< not waited for so far
     std::vector<pid_t> awaited;   ///< by the current `wait` or `kill`
     bool kills = false;
-    bool in_front = false;    ///< `awaited` is a shell that runs in front of it
-    bool traces = false;      ///< it is one of the script's own
-    bool by_exec = false;     ///< likewise, and another program before
+    bool in_front = false;  ///< `awaited` is a shell that runs in front of it
+    bool traces = false;    ///< it is one of the script's own
+    bool by_exec = false;   ///< likewise, and another program before
+    bool reads_commands = false;
     bool is_program = false;  ///< it was started as one: a launcher, not a shell
     std::size_t ended = 0;    ///< of both
   };

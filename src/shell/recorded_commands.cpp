@@ -65,7 +65,11 @@ const RecordedCommand& RecordedCommands::add(const ProgramStart& start, Words ar
   const bool is_of_script = in != start.files.end() && in->second.starts_with(own_.folder.native());
   command.has_input = !is_of_script && has_own_input(start, places_.parent_of(start.pid));
   if (command.has_input && fate == Fate::recorded) command.input = pipes_.input_of(start);
-  if (in != start.files.end() && in->second != "/dev/null" && !in->second.starts_with(own_.folder.native()))
+  // `srun bash <<EOF`: what a program inherits from its shell are commands.
+  const auto shell = places_.parent_of(start.pid);
+  const bool are_commands = !command.has_input && shell && places_.reads_commands(*shell);
+  if (in != start.files.end() && in->second != "/dev/null" && !are_commands &&
+      !in->second.starts_with(own_.folder.native()))
     command.input_from = in->second;
   command.task = task_of(start.environment);
   find_launcher(start, command);

@@ -63,23 +63,6 @@ bool nothing_follows(const std::string& script, std::uint32_t line) {
                       is_command);
 }
 
-/// The script in a shell's arguments; empty for -c, or without one.
-std::optional<std::string> script_of_shell(const Words& argv) {
-  for (std::size_t i = 1; i < argv.size(); ++i) {
-    const auto& word = argv[i];
-    if (word == "-c" || (word.size() > 2 && word[0] == '-' && word[1] != '-' && word.ends_with('c')))
-      return std::nullopt;
-    const bool short_ones = word.size() > 1 && (word[0] == '-' || word[0] == '+') && word[1] != '-';
-    const bool names_one = short_ones && (word.ends_with('o') || word.ends_with('O'));  // -euo pipefail
-    if (names_one || word == "--rcfile" || word == "--init-file") {
-      ++i;
-    } else if (!word.starts_with('-') && !word.starts_with('+')) {
-      return word;
-    }
-  }
-  return std::nullopt;
-}
-
 class Recorder final : public Watcher {
  public:
   Recorder(const RecordRequest& request, ScratchLayer& layer, OwnFiles own)
@@ -469,8 +452,8 @@ class Recorder final : public Watcher {
     return found == start.files.end() ? std::string() : found->second;
   }
 
-  /// `grep -q ready server.log`, `tail -f server.log` on the output of a recorded program, and `cat
-  /// server.log | grep -q ready`.
+  /// `grep -q ready server.log`, `tail -f server.log` on the output of a recorded program, `cat server.log |
+  /// grep -q ready`, and `tail -f /dev/null`.
   [[nodiscard]] bool watches_output(const ProgramStart& start, const Words& argv) const {
     const auto name = program_name(argv[0]);
     const bool follows = name == "tail" && std::ranges::any_of(argv, [](const auto& word) {
@@ -478,7 +461,7 @@ class Recorder final : public Watcher {
                          });
     const bool looks = name == "grep" || name == "egrep";
     const auto in = file_of(start, STDIN_FILENO);
-    return ((follows || looks) && names_output(start, argv)) ||
+    return ((follows || looks) && names_output(start, argv)) || waits_forever(argv) ||
            (looks && in.starts_with("pipe:") && shows_output_.contains(in));
   }
 
@@ -564,7 +547,7 @@ class Recorder final : public Watcher {
   /// bash really runs, and sh runs as bash, which traces what it does; a script that exists only on the
   /// cluster is recorded.
   std::string start_of_shell(const ProgramStart& start, const Words& argv, const std::string& program) {
-    places_.becomes_shell(start.pid);
+    places_.becomes_shell(start.pid, reads_commands(argv));
     // A shell within the shell of a task is one of its commands.
     const auto parent = places_.parent_of(start.pid);
     const bool is_within = parent && task_of_shell(*parent);

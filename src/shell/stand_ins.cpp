@@ -110,6 +110,10 @@ bool is_name(std::string_view text) {
   return RE2::FullMatch(re2::StringPiece(text.data(), text.size()), kName);
 }
 
+/// What every login of the user has, also one by ssh.
+constexpr std::array<std::pair<const char*, std::string_view>, 4> kOfLogin{
+    {{"USER", Allocation::kUser}, {"LOGNAME", Allocation::kUser}, {"TMPDIR", "/tmp"}, {"LANG", "C.UTF-8"}}};
+
 /// Text that contains the node of a task.
 std::string for_node(std::string text, std::uint32_t node, std::uint32_t nodes) {
   const std::array<std::pair<std::string_view, std::string>, 4> names{{{"{node}", std::to_string(node)},
@@ -207,12 +211,9 @@ std::vector<std::string> environment_of(const RecordRequest& request, const OwnF
       fmt::format("SLURM_JOB_ACCOUNT={}", job.account),
       fmt::format("SLURM_JOB_USER={}", Allocation::kUser),
       fmt::format("SLURM_CLUSTER_NAME={}", Allocation::kCluster),
-      fmt::format("USER={}", Allocation::kUser),
-      fmt::format("LOGNAME={}", Allocation::kUser),
       fmt::format("HOME={}", Allocation::kHome),
-      "TMPDIR=/tmp",
-      "LANG=C.UTF-8",
   };
+  for (const auto& [name, value] : kOfLogin) entries.push_back(fmt::format("{}={}", name, value));
   if (job.counts_tasks) entries.push_back(fmt::format("SLURM_NTASKS_PER_NODE={}", job.tasks_per_node));
   if (job.cpus_per_task > 0) entries.push_back(fmt::format("SLURM_CPUS_PER_TASK={}", job.cpus_per_task));
   if (first.gpus_per_node > 0) {
@@ -317,6 +318,10 @@ std::string script_of_tasks(const Started& started, const StartOfTasks& start, c
   auto script = fmt::format("export {}={}\n", kStep, start.launcher);
   if (started.tasks.empty()) return script + command + "\n";
   const auto size = started.tasks.size();
+  // srun gives each task all of its own standard input.
+  const bool hands_on = size > 1 && reads_commands(started.argv);
+  if (hands_on) script += "IFS= read -r -d '' nlaunch_text\n";
+  const auto* input = hands_on ? " <<<\"$nlaunch_text\"" : "";
   auto of_step = variables_of_step(request.allocation, started.tasks, start.step);
   for (auto& variable : of_step) variable = text::shell_quote(variable);
   script += fmt::format("export {}\n", text::join(of_step, " "));
@@ -340,14 +345,16 @@ std::string script_of_tasks(const Started& started, const StartOfTasks& start, c
                                       std::ranges::count(started.tasks, task.node, &Task::node)));
     }
     if (started.keeps_environment) {
-      script += fmt::format("(export {}; {})\n", text::join(variables, " "), command);
+      script += fmt::format("(export {}; {}){}\n", text::join(variables, " "), command, input);
     } else {
-      const auto kept =
-          fmt::format("PATH=\"$PATH\" BASH_ENV=\"$BASH_ENV\" HOME=\"$HOME\" {0}=\"${0}\"", kStep);
+      auto kept = fmt::format("PATH=\"$PATH\" BASH_ENV=\"$BASH_ENV\" HOME=\"$HOME\" {0}=\"${0}\"", kStep);
+      for (const auto& [variable, value] : kOfLogin)
+        if (started.logs_in) kept += fmt::format(" {}={}", variable, value);
       // What the script was submitted with may be of the login shell.
       for (const auto& one : request.variables) variables.insert(variables.begin(), text::shell_quote(one));
-      script += fmt::format("({}exec env -i {} {} {})\n", started.logs_in ? "cd \"$HOME\" 2>/dev/null; " : "",
-                            kept, text::join(variables, " "), words);
+      script +=
+          fmt::format("({}exec env -i {} {} {}){}\n", started.logs_in ? "cd \"$HOME\" 2>/dev/null; " : "",
+                      kept, text::join(variables, " "), words, input);
     }
   }
   return script + "exit 0\n";

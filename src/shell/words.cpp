@@ -45,6 +45,37 @@ std::uint64_t seconds_of_sleep(const Words& argv) {
   return seconds;
 }
 
+bool waits_forever(const Words& argv) {
+  const auto name = program_name(argv[0]);
+  if (name == "sleep") return has(argv, "infinity") || has(argv, "inf");
+  const bool follows = std::ranges::any_of(
+      argv, [](const auto& word) { return word == "-f" || word == "-F" || word.starts_with("--follow"); });
+  return name == "tail" && follows && argv.back() == "/dev/null";
+}
+
+std::optional<std::string> script_of_shell(const Words& argv) {
+  for (std::size_t i = 1; i < argv.size(); ++i) {
+    const auto& word = argv[i];
+    if (word == "-c" || (word.size() > 2 && word[0] == '-' && word[1] != '-' && word.ends_with('c')))
+      return std::nullopt;
+    const bool short_ones = word.size() > 1 && (word[0] == '-' || word[0] == '+') && word[1] != '-';
+    const bool names_one = short_ones && (word.ends_with('o') || word.ends_with('O'));  // -euo pipefail
+    if (names_one || word == "--rcfile" || word == "--init-file") {
+      ++i;
+    } else if (!word.starts_with('-') && !word.starts_with('+')) {
+      return word;
+    }
+  }
+  return std::nullopt;
+}
+
+bool reads_commands(const Words& argv) {
+  const bool has_text = std::any_of(argv.begin() + 1, argv.end(), [](const auto& word) {
+    return word.size() > 1 && word[0] == '-' && word[1] != '-' && word.ends_with('c');
+  });
+  return is_shell(argv[0]) && !has_text && (has(argv, "-s") || !script_of_shell(argv));
+}
+
 std::optional<std::string> option(const Words& argv, std::size_t end, std::string_view letter,
                                   std::string_view name) {
   std::optional<std::string> value;

@@ -26,6 +26,13 @@ Words rest(const Words& argv, std::size_t from);
 
 /// How long `sleep 4h 30` takes, in whole seconds; words that are no time count as 0.
 std::uint64_t seconds_of_sleep(const Words& argv);
+/// `sleep infinity`, `tail -f /dev/null`
+bool waits_forever(const Words& argv);
+
+/// "job.sh" for `bash -x job.sh A`; nullopt for `bash -c TEXT`, or a shell that is given none.
+std::optional<std::string> script_of_shell(const Words& argv);
+/// A shell that gets its commands as its standard input: `bash`, `bash -s ARGUMENTS`.
+bool reads_commands(const Words& argv);
 
 /// The last value of an option before word `end`: `-n 2`, `-n2`, `--ntasks=2`, `--ntasks 2`. Either name may
 /// be empty.

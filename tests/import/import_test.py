@@ -695,6 +695,27 @@ class NodeLists(Import):
         _, experiment, _ = self.planned(TWO_NODES.replace("nodes=2", "nodes=4") + "n=($(scontrol show hostnames))\n" + script + "python client.py\n")
         self.assertEqual(experiment["start"], [["engine", "engine-2"], ["engine-3", "engine-4"], ["client"]])
 
+    def test_a_shell_may_get_its_commands_as_input(self):
+        """srun gives each task all of its input."""
+        roles = self.roles(TWO_NODES + "srun bash <<'EOF'\necho hello\npython train.py --rank $SLURM_PROCID\nEOF\n")
+        self.assertEqual(roles["learner"]["command"], ["python", "train.py", "--rank", "${self.index}"])
+        self.assertEqual(roles["learner"]["per_node"], 1)
+        roles = self.roles(TWO_NODES + "for h in $(scontrol show hostnames); do ssh $h bash -s <<'EOF' &\npython train.py\nEOF\ndone\nwait\n")
+        self.assertEqual(roles["learner"]["command"], ["python", "train.py"])
+
+    def test_a_login_by_ssh_has_the_name_of_its_user(self):
+        _, experiment, _ = self.planned(TWO_NODES + "for h in $(scontrol show hostnames); do ssh $h \"cd $PWD && python train.py\" & done; wait\n")
+        self.assertNotIn("env", experiment)
+
+    def test_a_job_may_be_kept_by_tail(self):
+        result, experiment, _ = self.import_text("#SBATCH --gpus-per-node=1\nvllm serve m --port 8000 &\ntail -f /dev/null\n")
+        self.assertEqual((result.returncode, list(yaml.safe_load(experiment)["roles"])), (0, ["engine"]), result.stderr)
+
+    def test_what_a_module_may_set_is_said(self):
+        result, _, profile = self.import_text("module load cuda\nexport CUDA_HOME=${CUDA_HOME:-/usr/local/cuda}\npython train.py\n")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("# line 2: CUDA_HOME has this value only if no module sets it (line 1): here it always has\n", profile)
+
     def test_a_watch_at_the_end_is_the_end(self):
         result, experiment, _ = self.import_text(TWO_NODES + "srun python train.py & pid=$!\ndone=false\nwhile ! $done; do\n  done=true\n"
                                                  "  if ps -p $pid > /dev/null; then done=false; fi\n  sleep 60\ndone\necho \"Job terminated\"\n")

@@ -71,6 +71,10 @@ class Refusals(Import):
                  "line 3: the script starts `python eval.py` again and again while another program runs, which no role does [import.loop]"),
                 ("python rm.py > rm.log 2>&1 &\ntail -f rm.log | grep -m1 ready\npython train.py\n",
                  "after it, the script waits for a line of its output (line 2) in a way that import does not recognise: use until grep -q LINE FILE, or wait for its port (nc, curl)"),
+                ("#SBATCH --gpus-per-node=4\npython -m sglang.launch_server --model m --tp 2 --base-gpu-id 2 --port 30000 &\nuntil curl -sf localhost:30000/health; do sleep 5; done\n"
+                 "CUDA_VISIBLE_DEVICES=0,1 torchrun --nproc_per_node=2 train.py\n",
+                 "line 2: `2` is a GPU by its number on the node, but engine sees only its own 2 GPUs, numbered from 0: choose them with CUDA_VISIBLE_DEVICES in the script, and leave this out [import.visible]"),
+                ("f() { python eval.py $1; }\nexport -f f\nseq 0 3 | xargs -P 2 -I{} bash -c 'f {}'\n", "xargs starts several programs at once (-P)"),
                 ("echo hello\n", "the script does not start a program that could be a role")):
             with self.subTest(script):
                 self.assertIn(said, self.refusal(script))
@@ -110,6 +114,13 @@ class Refusals(Import):
                              ("python train.py --model $1\n", "note: line 1: the script reads its argument $1, which was not given: pass its arguments after --\n"),
                              ("for i in 1 2; do\npython train.py && break\ndone\n", "note: line 2: the script starts learner again if it fails: here the run then stops"),
                              ("P=$((20000 + SLURM_JOB_ID % 1000))\npython train.py --port $P\n", "note: line 1: this value is computed from the job's id: here it is a fixed number"),
+                             ("retry() {\n  until \"$@\"; do\n    sleep 5\n  done\n}\nretry python train.py\n", "note: line 2: the script starts learner again if it fails: here the run then stops"),
+                             ("#SBATCH --gpus-per-node=4\nexport CUDA_VISIBLE_DEVICES=3,2,1,0\ntorchrun --nproc_per_node=4 train.py\n",
+                              "note: line 3: learner sees its GPUs in the order 3,2,1,0 in the script, and in ascending order here\n"),
+                             ("exec 9> lock\nflock 9\npython train.py\n", "note: line 2: the run takes no lock (flock): jobs that the lock keeps apart may run at the same time\n"),
+                             ("python train.py & P=$!\n(sleep 3000; kill -USR1 $P) &\nwait $P\n", "note: line 2: the script sends a signal (kill -USR1) after a time (sleep 3000): the run sends none\n"),
+                             (TWO_NODES + "export MASTER_ADDR=$(scontrol show hostnames | head -n1)i\nsrun torchrun --nnodes 2 train.py\n",
+                              "note: line 4: MASTER_ADDR is the name of a host and i: the plan has the address of `node.nics.interface` in the profile, else that of the hostname\n"),
                              ("ulimit -n 4096\npython train.py\n", "note: line 1: ulimit -n 4096: not imported\n")):
             with self.subTest(script):
                 result, experiment, _ = self.import_text(script)

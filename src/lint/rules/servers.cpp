@@ -207,12 +207,9 @@ const Registered<Rule> output_lost_rule{{
 
 /// `sleep infinity`, `tail -f /dev/null`, or a sleep of months.
 bool stays_forever(const std::vector<std::string>& words) {
-  const auto name = program_name(words[0]);
-  if (name == "tail") return words.size() > 2 && words[1] == "-f" && words.back() == "/dev/null";
-  if (name != "sleep" || words.size() != 2) return false;
   constexpr std::uint64_t kMonth = 2'600'000;
-  const auto seconds = text::whole_number<std::uint64_t>(words[1]);
-  return words[1] == "infinity" || words[1] == "inf" || (seconds && *seconds >= kMonth);
+  return shell::waits_forever(words) ||
+         (program_name(words[0]) == "sleep" && shell::seconds_of_sleep(words) >= kMonth);
 }
 
 /// The program that a command starts, also by srun.
