@@ -177,6 +177,7 @@ bool always_succeeds(const ScriptCommand& command) {
   if (words[0] == "exit")
     return words.size() > 1 && words[1] == "0" && command.span.source_line().find('$') == std::string::npos;
   if (words[0] == "wait") return words.size() == 1;
+  if (words[0] == "set") return words.size() > 1 && (words[1].starts_with('-') || words[1].starts_with('+'));
   const auto name = words[0].substr(0, words[0].find('='));
   const bool assigns = name.size() < words[0].size() && is_variable_name(name) &&
                        command.span.source_line().find("$(") == std::string::npos;

@@ -118,9 +118,9 @@ Unread told_of(const std::vector<Guard>& guards, const SourceLines& lines, const
   const auto more = guards.size() - 1;
   return {.span = of_main ? lines.whole(first.line) : SourceSpan{lines.file(), 0, 0, 1},
           .severity = Severity::note,
-          .message =
-              fmt::format("lint assumed that {}{}: on this machine the script stops here", first.what,
-                          more == 0 ? "" : fmt::format(", and passed {}", text::count(more, "other test"))),
+          .message = fmt::format(
+              "lint assumed that {}{}: without that, the script does not get to its end on this machine",
+              first.what, more == 0 ? "" : fmt::format(", and passed {}", text::count(more, "other test"))),
           .why = "the lines below were examined as they run on the cluster"};
 }
 

@@ -1,6 +1,7 @@
 #include "lint/script_gaps.h"
 
 #include <fmt/format.h>
+#include <re2/re2.h>
 
 #include <algorithm>
 #include <array>
@@ -216,7 +217,11 @@ class Gaps {
         // A module, a site or the submitting user may set uppercase names.
         const bool of_others = text::lower(one.name) != one.name;
         const bool reckoned = line.find("$((") < name;
-        if (of_others && !reckoned && !(near && long_enough)) break;
+        // A program that is asked has an address, whoever sets it.
+        static const RE2 kAsked(R"re(\b(?:curl|wget|nc)\s)re");
+        static const RE2 kAddress(R"re((?:URL|HOST|ADDR|ADDRESS|ENDPOINT)$)re");
+        const bool asked = RE2::PartialMatch(line, kAsked) && RE2::PartialMatch(one.name, kAddress);
+        if (of_others && !reckoned && !asked && !(near && long_enough)) break;
         input_.script->unset.push_back({one.name,
                                         {lines.file(), number, static_cast<std::uint32_t>(name + 1),
                                          static_cast<std::uint32_t>(one.name.size())},

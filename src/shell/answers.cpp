@@ -71,6 +71,9 @@ std::uint32_t node_in(const Words& argv) {
 Answer ask_getent(const Words& argv, const Allocation&, std::uint32_t) {
   constexpr std::size_t kWords = 3;
   if (argv.size() < kWords) return {"", 2};
+  if (argv[1] == "group") return {fmt::format("{}:x:1000:\n", argv.back())};
+  if (argv[1] == "passwd")
+    return {fmt::format("{0}:x:1000:1000::{1}:/bin/bash\n", argv.back(), Allocation::kHome)};
   return {fmt::format("{:<15} {}\n", Allocation::address(node_in(argv)), argv.back())};
 }
 

@@ -138,21 +138,64 @@ std::size_t image_at(const Words& argv, std::size_t from) {
   return argv.size();
 }
 
+/// The image after the options of docker, podman or podman-hpc. Those without a value are few: `docker run
+/// --help`, podman-run(1), and podman-hpc's own.
+std::size_t image_of_docker_at(const Words& argv, std::size_t from) {
+  static const Options kFlags{"--detach",
+                              "--interactive",
+                              "--tty",
+                              "--rm",
+                              "--init",
+                              "--privileged",
+                              "--publish-all",
+                              "--read-only",
+                              "--no-healthcheck",
+                              "--sig-proxy",
+                              "--quiet",
+                              "--disable-content-trust",
+                              "--oom-kill-disable",
+                              "--replace",
+                              "--env-host",
+                              "--no-hosts",
+                              "--no-hostname",
+                              "--http-proxy",
+                              "--unsetenv-all",
+                              "--rmi",
+                              "--passwd",
+                              "--tls-verify",
+                              "--gpu",
+                              "--mpi",
+                              "--cuda-mpi",
+                              "--nccl",
+                              "--openmpi-pmi2",
+                              "--openmpi-pmix",
+                              "--help",
+                              "--latest",
+                              "--read-only-tmpfs"};
+  constexpr std::string_view kFlagLetters = "ditPqT";
+  for (auto i = from; i < argv.size(); ++i) {
+    const std::string_view word = argv[i];
+    if (word == "--") return i + 1;
+    if (word.size() < 2 || word[0] != '-') return i;
+    if (word.starts_with("--")) {
+      if (!word.contains('=') && !kFlags.contains(argv[i])) ++i;
+      continue;
+    }
+    // "-it", "-itv /a:/b", "-p8000:8000"
+    const auto valued = word.find_first_not_of(kFlagLetters, 1);
+    if (valued + 1 == word.size()) ++i;
+  }
+  return argv.size();
+}
+
 /// apptainer exec [OPTIONS] IMAGE PROGRAM; docker run [OPTIONS] IMAGE [PROGRAM].
 Started of_container(const Words& argv, const Allocation& /*allocation*/) {
-  static const Options kDocker{
-      "-v",        "--volume",       "-e",        "--env",        "--env-file", "-w",
-      "--workdir", "--name",         "--gpus",    "--shm-size",   "--ulimit",   "-p",
-      "--publish", "--network",      "--net",     "--ipc",        "-u",         "--user",
-      "--mount",   "--device",       "--cap-add", "--entrypoint", "-h",         "--hostname",
-      "--pid",     "--security-opt", "--memory",  "-m",           "--cpus",     "--label",
-      "-l",        "--restart",      "--runtime", "--platform",   "--pull"};
   const auto name = program_name(argv[0]);
   const bool docker = name == "docker" || name.starts_with("podman");
   const auto verb = program_at(argv, 1, {});
   if (verb >= argv.size() || (argv[verb] != "exec" && argv[verb] != "run" && argv[verb] != "start"))
     return {};
-  const auto image = docker ? program_at(argv, verb + 1, kDocker) : image_at(argv, verb + 1);
+  const auto image = docker ? image_of_docker_at(argv, verb + 1) : image_at(argv, verb + 1);
   return {rest(argv, image + 1), {}};
 }
 

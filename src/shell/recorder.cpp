@@ -452,8 +452,8 @@ class Recorder final : public Watcher {
     return found == start.files.end() ? std::string() : found->second;
   }
 
-  /// `grep -q ready server.log`, `tail -f server.log` on the output of a recorded program, `cat server.log |
-  /// grep -q ready`, and `tail -f /dev/null`.
+  /// `grep -q ready server.log` on the output of a recorded program, `cat server.log | grep -q ready`, and any
+  /// `tail -f`, which does not end.
   [[nodiscard]] bool watches_output(const ProgramStart& start, const Words& argv) const {
     const auto name = program_name(argv[0]);
     const bool follows = name == "tail" && std::ranges::any_of(argv, [](const auto& word) {

@@ -50,7 +50,8 @@ bool waits_forever(const Words& argv) {
   if (name == "sleep") return has(argv, "infinity") || has(argv, "inf");
   const bool follows = std::ranges::any_of(
       argv, [](const auto& word) { return word == "-f" || word == "-F" || word.starts_with("--follow"); });
-  return name == "tail" && follows && argv.back() == "/dev/null";
+  const bool ends = std::ranges::any_of(argv, [](const auto& word) { return word.starts_with("--pid"); });
+  return name == "tail" && follows && !ends;
 }
 
 std::optional<std::string> script_of_shell(const Words& argv) {

@@ -85,6 +85,7 @@ std::optional<ScriptCommand> last_command(const Script& script) {
     return last ? std::optional(*last) : std::nullopt;
   const SourceLines lines(script.file);
   const auto begins = lines_of_commands(lines);
+  if (!begins.empty() && begins.back() == last->span.line) return *last;
   const auto text = begins.empty() ? std::string_view() : lines.line(begins.back());
   if (begins.empty() || begins.back() <= last->span.line || text.starts_with(' ') || text.starts_with('\t'))
     return std::nullopt;

@@ -271,8 +271,34 @@ void check_launchers_of_loop(const LintInput& input, const Program& program, con
                   "use $SLURM_JOB_NUM_NODES", ""});
 }
 
+/// `trainer.nnodes=1` of verl: how many nodes and GPUs of its Ray cluster it uses.
+void check_trainer_size(const LintInput& input, Report& report) {
+  if (!input.script || !ran_to_its_end(*input.script)) return;
+  const auto nodes = input.nodes.value_or(1);
+  for (const auto& program : input.script->programs) {
+    const auto said = [&](std::string_view name) -> std::optional<std::uint32_t> {
+      for (const auto& word : program.words)
+        if (word.starts_with(name)) return text::whole_number<std::uint32_t>(word.substr(name.size()));
+      return std::nullopt;
+    };
+    const auto of_nodes = said("trainer.nnodes=");
+    const auto of_gpus = said("trainer.n_gpus_per_node=");
+    if (!of_nodes || !of_gpus || input.gpus.value_or(0) == 0) continue;
+    const auto wants = *of_nodes * *of_gpus;
+    const auto there = nodes * *input.gpus;
+    const auto asked =
+        fmt::format("verl uses {} with {} each, but the job has {} with {}", text::count(*of_nodes, "node"),
+                    text::count(*of_gpus, "GPU"), nodes, *input.gpus);
+    constexpr auto kInstead = "trainer.nnodes=$SLURM_JOB_NUM_NODES, and trainer.n_gpus_per_node as requested";
+    if (wants > there)
+      return report.error(program.span, {asked, "it waits for GPUs that Ray never has", kInstead, ""});
+    if (wants < there) return report.warning(program.span, {asked, "the others stay idle", kInstead, ""});
+  }
+}
+
 void check_launcher_size(const LintInput& input, Report& report) {
   if (!input.script) return;
+  check_trainer_size(input, report);
   each_line(*input.script, [&](const Program& program, const std::vector<const Program*>&) {
     const auto launcher = launcher_of(program);
     if (!launcher) return;
@@ -325,7 +351,7 @@ const Registered<Rule> launcher_size_rule{{
     .explain =
         "torchrun, accelerate and deepspeed start one process per GPU. --nnodes and --num_machines count "
         "nodes, --nproc_per_node the processes of a node, and accelerate's --num_processes those of all "
-        "nodes.",
+        "nodes. verl counts both in its trainer.",
     .source = "torch/distributed/run.py; accelerate launch --help",
     .check = check_launcher_size,
 }};

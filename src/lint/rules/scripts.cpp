@@ -1,10 +1,14 @@
 #include <fmt/format.h>
+#include <re2/re2.h>
 
 #include <algorithm>
+#include <array>
+#include <string>
 
 #include "base/registry.h"
 #include "base/text.h"
 #include "lint/rule.h"
+#include "lint/script_text.h"
 
 /// What a script itself does wrong before its programs start, and what bash did not reach in it.
 namespace nlaunch::lint {
@@ -194,9 +198,53 @@ const Registered<Rule> unset_rule{{
     .explain =
         "Without set -u, bash treats an unset variable as empty. The rule examines $(( )) and the start "
         "of paths: $data/train becomes /train. Uppercase names at the start "
-        "of a path may be set by the site, and are reported only if a variable with a similar name is set.",
+        "of a path may be set by the site, and are reported only if a variable with a similar name is set, "
+        "or "
+        "if it is the address that curl asks.",
     .source = "bash(1), set -u",
     .check = check_unset,
+}};
+
+/// What bash has and sh does not, and how it looks.
+void check_not_sh(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  static const RE2 kSh(R"re(^#!\s*(?:/usr)?/bin/(?:env\s+)?(?:sh|dash)(?:\s|$))re");
+  struct Construct {
+    const char* pattern;
+    const char* name;
+    const char* instead;
+  };
+  constexpr std::array<Construct, 6> kOfBash{{
+      {R"re(^\s*(source)\s)re", "source", "."},
+      {R"re((?:^|[\s;])(\[\[)\s)re", "[[ ]]", "[ ]"},
+      {R"re(^\s*(?:export\s+|local\s+)?[A-Za-z_]\w*\+?=(\())re", "an array", "the words in one variable"},
+      {R"re(^\s*set\s[^#]*(pipefail))re", "pipefail", "no pipe"},
+      {R"re((<<<))re", "<<<", "printf … |"},
+      {R"re(^\s*(function)\s+\w)re", "function", "NAME() {"},
+  }};
+  const SourceLines lines(input.script->file);
+  if (!RE2::PartialMatch(lines.line(1), kSh)) return;
+  for (const auto number : lines_of_commands(lines)) {
+    for (const auto& one : kOfBash) {
+      std::string found;
+      if (!RE2::PartialMatch(lines.line(number), one.pattern, &found)) continue;
+      return report.warning(
+          lines.find_text(found, number, number),
+          {fmt::format("{} is bash's, but the first line says sh", one.name),
+           "where sh is dash (Debian, Ubuntu, most images) this line fails, or does something else",
+           fmt::format("#!/bin/bash in the first line, or {} here", one.instead), ""});
+    }
+  }
+}
+
+const Registered<Rule> not_sh_rule{{
+    .order = 481,
+    .name = "not-sh",
+    .title = "a script of sh with constructs of bash",
+    .explain = "sh is bash on Red Hat's systems, where it works, and dash on Debian's. Only the first such "
+               "construct is reported.",
+    .source = "dash(1); ShellCheck SC3001 to SC3054",
+    .check = check_not_sh,
 }};
 
 }  // namespace

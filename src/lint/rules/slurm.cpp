@@ -650,6 +650,33 @@ void check_parted_text(const LintInput& input, Report& report) {
   }
 }
 
+/// `bash -c 'torchrun train.py "$@"'` without words behind the text: that shell has no arguments.
+void check_lost_arguments(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  static const RE2 kReads(R"re(\$(?:@|\*|\{@\}|\{\*\}))re");
+  static const RE2 kSets(R"re(\bset\s+--|\(\)\s*\{|\bfunction\s)re");
+  for (const auto& step : input.steps) {
+    const auto letter = std::ranges::find_if(step.argv, [](const std::string& word) {
+      return word.size() > 1 && word[0] == '-' && word[1] != '-' && word.ends_with('c');
+    });
+    if (step.argv.empty() || !shell::is_shell(step.argv[0]) || step.argv.end() - letter != 2) continue;
+    const auto& text = step.argv.back();
+    if (!RE2::PartialMatch(text, kReads) || RE2::PartialMatch(text, kSets)) continue;
+    report.error(step.span,
+                 {"\"$@\" within this text is empty: the inner shell gets no arguments",
+                  "the arguments of the script do not reach the program", "bash -c '… \"$@\"' _ \"$@\"", ""});
+  }
+}
+
+const Registered<Rule> lost_arguments_rule{{
+    .order = 484,
+    .name = "lost-arguments",
+    .title = "$@ in the text of bash -c that gets no arguments",
+    .explain = "The words behind the text of bash -c are its $0, $1, …: without them, $@ is empty there.",
+    .source = "bash(1), OPTIONS, -c",
+    .check = check_lost_arguments,
+}};
+
 const Registered<Rule> parted_text_rule{{
     .order = 409,
     .name = "parted-text",

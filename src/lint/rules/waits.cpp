@@ -329,6 +329,38 @@ void check_endless_wait(const LintInput& input, Report& report) {
   }
 }
 
+/// `until curl -s URL; do`, without -f and without a look at the code of the answer.
+void check_any_answer(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  const SourceLines lines(input.script->file);
+  static const RE2 kAsks(R"re(^\s*(?:until|while\s+!|if)\s+(curl\s[^|;&]*)(?:\s*(?:&?>|2>)[^|;]*)?;)re");
+  static const RE2 kFails(R"re(\s(?:-[a-zA-Z]*f[a-zA-Z]*|--fail(?:-with-body)?)(?:\s|$)|http_code|\s-w\s)re");
+  static const RE2 kOfServer(R"re(https?://|localhost|127\.0\.0\.1|:\d{4,5}|:\$)re");
+  for (const auto& loop : short_loops(lines)) {
+    for (auto at = loop.begin; at <= loop.end; ++at) {
+      std::string asks;
+      if (!polls(loop) || !RE2::PartialMatch(lines.command(at), kAsks, &asks) ||
+          RE2::PartialMatch(asks, kFails) || !RE2::PartialMatch(asks, kOfServer))
+        continue;
+      return report.note(
+          lines.whole(at),
+          {"any answer ends this wait, also an error",
+           "curl succeeds if the server answers at all: SGLang answers 503 while it loads, and "
+           "what else listens on the port answers 404",
+           "curl -sf: it fails if the answer is an error", ""});
+    }
+  }
+}
+
+const Registered<Rule> any_answer_rule{{
+    .order = 480,
+    .name = "any-answer",
+    .title = "a wait for a server that an error ends",
+    .explain = "Without --fail, curl exits with 0 whatever the status of the answer is.",
+    .source = "curl(1), --fail; SGLang python/sglang/srt/entrypoints/http_server.py, health",
+    .check = check_any_answer,
+}};
+
 const Registered<Rule> endless_wait_rule{{
     .order = 451,
     .name = "endless-wait",

@@ -32,11 +32,23 @@ std::string shown_name(const Program& program) {
   return name.starts_with("python") && module ? *module : name;
 }
 
-/// The script looks at a process while it waits: `wait -n`, `kill -0 $pid`.
-bool looks_at_processes(const Script& script) {
+/// The script looks at a process behind a line: `wait -n`, `kill -0 $pid`. A function or a trap may do so at
+/// any time.
+bool looks_at_processes(const Script& script, std::uint32_t line) {
   static const RE2 kLooks(
       R"re(\bwait\s+-\w*n|\bkill\s+-(0|s\s*0)\b|\bjobs\s+-|\bps\s+-\w*p|\bpgrep\b|/proc/\$|\bCHLD\b|\bsstat\b|\btail\s.*--pid)re");
-  return RE2::PartialMatch(without_comments(SourceLines(script.file)), kLooks);
+  static const RE2 kDone(R"re((?:^|;)\s*done\b)re");
+  static const RE2 kWaits(R"re(^\s*(until|while|for)\b)re");
+  const SourceLines lines(script.file);
+  const auto text = text::split(without_comments(lines), '\n');
+  std::uint32_t ends = 0;  // the end of a loop that only waits before that line
+  for (std::uint32_t at = 1; at <= text.size(); ++at) {
+    if (at < line && RE2::PartialMatch(text[at - 1], kWaits))
+      for (auto last = at; last < line && ends < at; ++last)
+        if (RE2::PartialMatch(text[last - 1], kDone)) ends = last;
+    if (at > ends && RE2::PartialMatch(text[at - 1], kLooks)) return true;
+  }
+  return false;
 }
 
 /// The first program behind a server in the background that the server must outlive.
@@ -110,14 +122,14 @@ bool is_part_of_nodes(const Program& program) {
 }
 
 void check_death_unnoticed(const LintInput& input, Report& report) {
-  if (!input.script || input.by_nlaunch || looks_at_processes(*input.script)) return;
+  if (!input.script || input.by_nlaunch) return;
   const auto& programs = input.script->programs;
   constexpr auto kInstead = "`wait -n` returns when the first of them exits: then kill the others";
   for (std::size_t i = 0; i < programs.size(); ++i) {
     const auto& program = programs[i];
     if (!program.works || !program.background || !is_server(program)) continue;
     const auto* client = client_of(*input.script, i);
-    if (client == nullptr) continue;
+    if (client == nullptr || looks_at_processes(*input.script, client->span.line)) continue;
     return report.note(
         program.span,
         {fmt::format("nothing notices if {} exits", shown_name(program)),
@@ -127,7 +139,7 @@ void check_death_unnoticed(const LintInput& input, Report& report) {
   }
   std::map<std::uint32_t, std::size_t> nodes;
   for (const auto& program : programs) {
-    if (!is_part_of_nodes(program)) continue;
+    if (!is_part_of_nodes(program) || looks_at_processes(*input.script, 1)) continue;
     nodes.try_emplace(program.node, nodes.size());
     if (nodes.size() > 1)
       return report.note(
@@ -163,17 +175,21 @@ void check_kill_on_bad_exit(const LintInput& input, Report& report) {
     if (!step.several || ends_together(step)) continue;
     const auto waits_for_others = [&](const Program& program) {
       const auto launcher = launcher_of(program);
-      return program.works && program.nodes_of_step > 1 && program.span.file == step.span.file &&
-             program.span.line == step.span.line && launcher && launcher->nodes.value_or(1) > 1;
+      const bool here =
+          program.works && program.span.file == step.span.file && program.span.line == step.span.line;
+      const bool is_rank = !launcher && program_name(program.words[0]).starts_with("python") &&
+                           !variable(program, "MASTER_ADDR").empty();
+      return here && (launcher ? program.nodes_of_step > 1 && launcher->nodes.value_or(1) > 1 : is_rank);
     };
     const auto program = std::ranges::find_if(input.script->programs, waits_for_others);
     if (program == input.script->programs.end()) continue;
-    return report.note(step.span, {fmt::format("if {} fails on one node, srun does not end the others",
-                                               shown_name(*program)),
-                                   "by default srun waits for all tasks: the other nodes stay in NCCL or the "
-                                   "rendezvous until a timeout "
-                                   "of 10 minutes or more",
-                                   "srun --kill-on-bad-exit=1", ""});
+    const auto* where = launcher_of(*program) ? "on one node" : "in one task";
+    return report.note(
+        step.span, {fmt::format("if {} fails {}, srun does not end the others", shown_name(*program), where),
+                    "by default srun waits for all tasks: the others stay in NCCL or the "
+                    "rendezvous until a timeout "
+                    "of 10 minutes or more",
+                    "srun --kill-on-bad-exit=1", ""});
   }
 }
 
@@ -227,7 +243,8 @@ void check_setup_unchecked(const LintInput& input, Report& report) {
   const ScriptCommand* first = nullptr;
   for (const auto& command : script.commands) {
     const bool ends = errexit.after(command);
-    if (command.shell != script.shell || command.span.file != script.file) continue;
+    if (command.span.file != script.file) continue;
+    // The programs of a pipeline have shells of their own.
     if (first != nullptr && command.works) {
       const auto what = preparation(*first);
       return report.note(
@@ -237,7 +254,8 @@ void check_setup_unchecked(const LintInput& input, Report& report) {
                         : "its programs run in another environment: an older library, or none",
            "set -e below the #SBATCH lines, or … || exit 1 here", ""});
     }
-    if (first == nullptr && !ends && !preparation(command).empty() && !is_checked(lines, command))
+    if (first == nullptr && command.shell == script.shell && !ends && !preparation(command).empty() &&
+        !is_checked(lines, command))
       first = &command;
   }
 }

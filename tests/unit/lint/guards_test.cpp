@@ -14,13 +14,15 @@ Texts unread(const std::string& text) {
 }
 
 Texts assumed(const std::string& where, const std::string& what) {
-  return {"note job.sh:" + where + " lint assumed that " + what + ": on this machine the script stops here"};
+  return {"note job.sh:" + where + " lint assumed that " + what +
+          ": without that, the script does not get to its end on this machine"};
 }
 
 TEST(Guards, AFileOrFolderOfTheCluster) {
   EXPECT_EQ(
       whole("unreadable", script("if [ ! -f /data/a.sif ]; then\n  echo no\n  exit 1\nfi\npython a.py\n")),
-      (Texts{"lint assumed that /data/a.sif exists: on this machine the script stops here",
+      (Texts{"lint assumed that /data/a.sif exists: without that, the script does not get to its end on this "
+             "machine",
              "the lines below were examined as they run on the cluster", "", ""}));
   EXPECT_EQ(unread("[[ -d /data/model/ ]] || { echo no; exit 1; }\npython a.py\n"),
             assumed("1:1", "/data/model exists"));
@@ -67,8 +69,8 @@ TEST(Guards, AServerThatAnswersOtherwise) {
 TEST(Guards, VariablesOfAFileOfTheCluster) {
   EXPECT_EQ(unread("set -u\nsource env.sh\npython a.py $DATA_DIR $MODEL_DIR\n"),
             (Texts{"note job.sh:2:1 env.sh is not here: what it sets was not examined",
-                   "note job.sh:3:1 lint assumed that env.sh sets DATA_DIR, and passed 1 other test: on this "
-                   "machine the script stops here"}));
+                   "note job.sh:3:1 lint assumed that env.sh sets DATA_DIR, and passed 1 other test: without "
+                   "that, the script does not get to its end on this machine"}));
   EXPECT_EQ(unread("set -u\npython a.py $DATA_DIR\n").size(), 1U);
 }
 

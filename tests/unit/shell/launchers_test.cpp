@@ -108,6 +108,10 @@ TEST(Launchers, ContainersStartWhatStandsBehindTheirImage) {
   EXPECT_EQ(started("shifter --image=a:1 --env A=1 python x.py"), "python x.py");
   EXPECT_EQ(started("docker run --rm --gpus all -v /a:/a image:1 python x.py"), "python x.py");
   EXPECT_EQ(started("podman-hpc run --rm -e A=1 image a b"), "a b");
+  EXPECT_EQ(started("docker run --rm --group-add 44 --device /dev/kfd --tmpfs /t -itv /a:/a -p80:80 image:1 "
+                    "python x.py"),
+            "python x.py");
+  EXPECT_EQ(started("podman-hpc run --rm --gpu --nccl --shm-size=1g image:1 python x.py"), "python x.py");
   EXPECT_EQ(started("docker pull image"), "nothing");
   EXPECT_EQ(started("enroot start --rw name a"), "a");
 }

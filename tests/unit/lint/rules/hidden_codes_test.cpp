@@ -154,5 +154,9 @@ TEST(ExitCodeHidden, AFunctionWhoseResultNothingTests) {
     EXPECT_EQ(found_on_node("exit-code-hidden", run + use), Texts{}) << use;
 }
 
+TEST(ExitCodeHidden, ByTheEndOfATrace) {
+  EXPECT_EQ(found_on_node("exit-code-hidden", "set -x\nsrun python a.py\nset +x\n").size(), 1U);
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

@@ -421,5 +421,20 @@ TEST(Launchers, AreFoundBehindUv) {
         << runner;
 }
 
+TEST(LauncherSize, OfVerlsTrainer) {
+  const auto with = [](const std::string& sizes) {
+    return found(
+        "launcher-size",
+        script("#!/bin/bash\n#SBATCH -N 2\n#SBATCH --gpus-per-node=8\npython -m verl.trainer.main_ppo " +
+               sizes + "\n"));
+  };
+  EXPECT_EQ(with("trainer.nnodes=1 trainer.n_gpus_per_node=8"),
+            Texts{"warning job.sh:4:1 verl uses 1 node with 8 GPUs each, but the job has 2 with 8"});
+  EXPECT_EQ(with("trainer.nnodes=4 trainer.n_gpus_per_node=8"),
+            Texts{"error job.sh:4:1 verl uses 4 nodes with 8 GPUs each, but the job has 2 with 8"});
+  EXPECT_EQ(with("trainer.nnodes=2 trainer.n_gpus_per_node=8"), Texts{});
+  EXPECT_EQ(with("trainer.nnodes=1"), Texts{});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

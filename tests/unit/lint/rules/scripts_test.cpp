@@ -24,6 +24,12 @@ TEST(Unset, InANumberOrAtTheHeadOfAPath) {
              "warning job.sh:4:10 nothing sets out"}));
 }
 
+TEST(Unset, AnAddressThatIsAsked) {
+  EXPECT_EQ(found("unset", script("until curl -sf \"$OPENAI_BASE_URL/models\"; do sleep 5; done\n")),
+            Texts{"warning job.sh:1:18 nothing sets OPENAI_BASE_URL"});
+  EXPECT_EQ(found("unset", script("OPENAI_BASE_URL=http://a\ncurl $OPENAI_BASE_URL/models\n")), Texts{});
+}
+
 TEST(Unset, NotWhereItMayBeEmpty) {
   for (const std::string text :
        {"python a.py $MORE", "source $EBROOTANACONDA3/etc/conda.sh", "python $WORK/a.py", "export P=$P2:/x",
@@ -178,6 +184,19 @@ TEST(Unreadable, AFailureInASourcedFileIsToldThere) {
   std::ofstream(file) << "trap 'true' EXIT\nexport B=2\nls /nothing-here\n";
   EXPECT_EQ(found("unreadable", script("set -e\ntrue\nsource " + file + "\npython a.py\npython b.py\n")),
             told);
+}
+
+TEST(NotSh, ConstructsOfBash) {
+  EXPECT_EQ(whole("not-sh", script("#!/bin/sh\nsource env.sh\n")),
+            (Texts{"source is bash's, but the first line says sh",
+                   "where sh is dash (Debian, Ubuntu, most images) this line fails, or does something else",
+                   "#!/bin/bash in the first line, or . here", "dash(1); ShellCheck SC3001 to SC3054"}));
+  for (const std::string line : {"if [[ -n $A ]]; then ls; fi", "A=(a b)", "set -euo pipefail", "cat <<< a",
+                                 "function f { ls; }", "export B=(a)"})
+    EXPECT_EQ(found("not-sh", script("#!/usr/bin/env sh\n" + line + "\n")).size(), 1U) << line;
+  for (const std::string fine : {"#!/bin/bash\nsource env.sh\n", "#!/bin/sh\n. ./env.sh\n[ -n a ]\n",
+                                 "#!/bin/sh\n# source a\necho '[['\n", "source env.sh\n"})
+    EXPECT_EQ(found("not-sh", script(fine)), Texts{}) << fine;
 }
 
 }  // namespace

@@ -36,10 +36,11 @@ TEST(HeldNodes, UntilTheTimeLimit) {
       Texts{"note job.sh:4:1 the job keeps its nodes until its time limit, even after python has exited"});
   EXPECT_EQ(whole("held-nodes", script(on_node("vllm serve a &\ntail -f /dev/null\n"))).at(2),
             "wait -n, which returns when a program in the background exits");
+  EXPECT_EQ(found_on_node("held-nodes", "python a.py\ntail -F log\n").size(), 1U);
   EXPECT_EQ(whole("held-nodes", script(on_node("ray start --head\nsleep 100000000\n"))).at(2),
             "ray start --block, which returns when Ray stops");
   for (const std::string fine : {"python a.py\nsleep 60\n", "vllm serve a &\nwait\n",
-                                 "sleep infinity &\npython a.py\n", "python a.py\ntail -f log\n"})
+                                 "sleep infinity &\npython a.py\n", "python a.py &\ntail --pid=$! -f log\n"})
     EXPECT_EQ(found_on_node("held-nodes", fine), Texts{}) << fine;
   EXPECT_EQ(found("held-nodes", script("python a.py\nsleep infinity\n")), Texts{});
 }

@@ -412,5 +412,18 @@ TEST(Directives, MayBeAbbreviated) {
   EXPECT_EQ(texts, (std::vector<std::string>{"--output=a.log", "--error=b.log", "--job-name=x"}));
 }
 
+TEST(LostArguments, TheInnerShellHasNone) {
+  const auto with = [](const std::string& command) {
+    return found("lost-arguments", script("#!/bin/bash\n#SBATCH -N 1\n" + command + "\n"));
+  };
+  EXPECT_EQ(with("srun bash -c \"torchrun train.py \\\"\\$@\\\"\""),
+            Texts{"error job.sh:3:1 \"$@\" within this text is empty: the inner shell gets no arguments"});
+  EXPECT_EQ(with("srun bash -c 'python train.py $*'").size(), 1U);
+  for (const std::string fine :
+       {"srun bash -c 'python train.py \"$@\"' _ \"$@\"", "srun bash -c \"python train.py $*\"",
+        "srun bash -c 'set -- a b; python train.py \"$@\"'", "srun python train.py \"$@\""})
+    EXPECT_EQ(with(fine), Texts{}) << fine;
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

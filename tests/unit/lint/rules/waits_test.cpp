@@ -167,5 +167,25 @@ TEST(NoWait, OfWhatIsToldThePort) {
     EXPECT_EQ(of_client(right), Texts{}) << right;
 }
 
+TEST(AnyAnswer, EndsTheWait) {
+  EXPECT_EQ(
+      whole("any-answer", script("until curl -s http://localhost:8000/health; do sleep 5; done\n")),
+      (Texts{"any answer ends this wait, also an error",
+             "curl succeeds if the server answers at all: SGLang answers 503 while it loads, and what else "
+             "listens on the port answers 404",
+             "curl -sf: it fails if the answer is an error",
+             "curl(1), --fail; SGLang python/sglang/srt/entrypoints/http_server.py, health"}));
+  const auto loop = [](const std::string& asks) {
+    return found("any-answer", script("for i in 1 2; do\n  " + asks + "\n  sleep 5\ndone\n"));
+  };
+  EXPECT_EQ(loop("if curl --silent localhost:$PORT/health > /dev/null; then break; fi").size(), 1U);
+  for (const std::string fine :
+       {"if curl -sf localhost:8000/health; then break; fi",
+        "if curl -s --fail localhost:8000; then break; fi",
+        "if curl -s localhost:8000 | grep -q ok; then break; fi", "if nc -z localhost 8000; then break; fi",
+        "if [ $(curl -s -o /dev/null -w '%{http_code}' localhost:8000) = 200 ]; then break; fi"})
+    EXPECT_EQ(loop(fine), Texts{}) << fine;
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

@@ -25,9 +25,9 @@ TEST(DeathUnnoticed, OfAServerWhileItsClientWaits) {
 
 TEST(DeathUnnoticed, NotIfTheScriptLooks) {
   for (const std::string text :
-       {"vllm serve m & pid=$!\nuntil curl -s localhost:8000; do kill -0 $pid || exit 1; done\npython a.py\n",
-        "vllm serve m &\npython a.py &\nwait -n\n", "vllm serve m\npython a.py\n", "vllm serve m &\nwait\n",
-        "vllm serve m &\npython a.py &\nwait\n", "python rewards.py &\npython train.py\n"})
+       {"vllm serve m &\ntrap 'kill 0' CHLD\npython a.py\n", "vllm serve m &\npython a.py &\nwait -n\n",
+        "vllm serve m\npython a.py\n", "vllm serve m &\nwait\n", "vllm serve m &\npython a.py &\nwait\n",
+        "python rewards.py &\npython train.py\n"})
     EXPECT_EQ(found_on_node("death-unnoticed", text), Texts{}) << text;
 }
 
@@ -92,6 +92,24 @@ TEST(ServerLeft, NotIfSomethingEndsIt) {
         "vllm serve m\npython a.py\n"})
     EXPECT_EQ(found("server-left", script(text)), Texts{}) << text;
   EXPECT_EQ(found_on_node("server-left", "vllm serve m &\npython train.py\n"), Texts{});
+}
+
+TEST(DeathUnnoticed, ALookBeforeTheClientStartsIsNone) {
+  const std::string waits =
+      "vllm serve m & P=$!\nuntil curl -s localhost:8000; do\n  kill -0 $P || exit 1\n  sleep 1\ndone\n";
+  EXPECT_EQ(found_on_node("death-unnoticed", waits + "python train.py\n").size(), 1U);
+  EXPECT_EQ(found_on_node("death-unnoticed", waits + "python train.py & Q=$!\nwait -n $P $Q\n"), Texts{});
+}
+
+TEST(SetupUnchecked, AlsoBeforeAPipeline) {
+  EXPECT_EQ(found_on_node("setup-unchecked", "conda activate a\npython train.py | tee log\n").size(), 1U);
+}
+
+TEST(KillOnBadExit, OfRanksThatSrunStarts) {
+  const std::string job = "#!/bin/bash\n#SBATCH -N 2\n#SBATCH --ntasks-per-node=4\nexport MASTER_ADDR=a\n";
+  EXPECT_EQ(found("kill-on-bad-exit", script(job + "srun python t.py\n")),
+            Texts{"note job.sh:5:1 if python fails in one task, srun does not end the others"});
+  EXPECT_EQ(found("kill-on-bad-exit", script(job + "srun -K1 python t.py\nsrun -n1 python a.py\n")), Texts{});
 }
 
 }  // namespace

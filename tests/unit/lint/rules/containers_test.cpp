@@ -1,0 +1,49 @@
+#include <gtest/gtest.h>
+
+#include "unit/lint/support.h"
+
+namespace nlaunch::lint {
+namespace {
+
+using namespace support;
+
+TEST(ContainerLeft, DockerStartsItOutsideOfTheJob) {
+  EXPECT_EQ(
+      whole("container-left", script(on_node("docker run --rm img python a.py\n"))),
+      (Texts{"the end of the job may leave this container running",
+             "dockerd starts it, outside of the job: what Slurm kills is docker's client, and the container "
+             "goes on and holds the GPUs that the next job gets",
+             "docker run --name job-$SLURM_JOB_ID …, and trap 'docker rm -f job-$SLURM_JOB_ID' EXIT",
+             "Docker documentation, dockerd; slurm.conf(5), ProctrackType"}));
+  EXPECT_EQ(found_on_node("container-left", "sudo docker run -d img python a.py\n").size(), 1U);
+  for (const std::string fine :
+       {"docker run --name a img python a.py\ntrap 'docker rm -f a' EXIT\n", "podman run img python a.py\n",
+        "docker ps\n", "apptainer exec a.sif python a.py\n"})
+    EXPECT_EQ(found_on_node("container-left", fine), Texts{}) << fine;
+  EXPECT_EQ(found("container-left", script("docker run img python a.py\n")), Texts{});
+}
+
+TEST(ContainerName, OneOfAllJobs) {
+  EXPECT_EQ(
+      whole("container-name", script(on_node("docker run --name vllm img vllm serve m\n"))),
+      (Texts{"the name of the container is the same in each job: vllm",
+             "while one of that name is left, from another job or an earlier run, docker refuses to start",
+             "--name vllm-$SLURM_JOB_ID", "Docker documentation, docker run --name"}));
+  EXPECT_EQ(
+      whole("container-name", script(on_node("docker rm -f a\ndocker run --name=a img python b.py\n")))[1],
+      "a second job on the node removes the container of the first");
+  for (const std::string fine :
+       {"docker run --name a-$SLURM_JOB_ID img python b.py\n", "docker run img python b.py --title a\n"})
+    EXPECT_EQ(found_on_node("container-name", fine), Texts{}) << fine;
+}
+
+TEST(ContainerName, OutsideOfAJobItIsLeftFromTheLastRun) {
+  EXPECT_EQ(found("container-name", script("docker run -d --name vllm img vllm serve m\n")),
+            Texts{"note job.sh:1:1 the name of the container is the same in each run: vllm"});
+  for (const std::string fine :
+       {"docker run --rm --name a img python b.py\n", "docker rm -f a\ndocker run --name a img b\n"})
+    EXPECT_EQ(found("container-name", script(fine)), Texts{}) << fine;
+}
+
+}  // namespace
+}  // namespace nlaunch::lint
