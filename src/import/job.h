@@ -111,6 +111,8 @@ void let_share_gpus(Job& job);
 /// A program that the script only gives time (`sleep 60`) is ready after that delay. Call after
 /// `import_readiness`.
 void import_delays(Job& job);
+/// Remarks on `sleep` that no role's readiness stands for.
+void tell_of_lost_delays(Job& job);
 /// What the script waits for becomes `ready` of the role that answers, or a role that waits. The roles of
 /// `kept` are the first of `out.roles`, in the same order.
 void import_readiness(Job& job);

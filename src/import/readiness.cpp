@@ -5,6 +5,7 @@
 #include <array>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "base/text.h"
@@ -315,7 +316,10 @@ void import_delays(Job& job) {
     std::map<std::pair<std::uint32_t, shell::Words>, int> rounds;
     for (auto k = part.commands[0]; k < job.part_of(*next).commands[0]; ++k) {
       const auto& command = job.recording.commands[k];
-      if (shell::program_name(command.argv[0]) != "sleep" || command.background || command.task) continue;
+      const auto& first = job.recording.commands[part.commands[0]].task;
+      const bool here = !command.task || (first && first->rank == command.task->rank &&
+                                          job.in_one_step(part, job.part_of(*next)));
+      if (shell::program_name(command.argv[0]) != "sleep" || command.background || !here) continue;
       if (++rounds[{command.line, command.argv}] == 2)
         job.out.parts[kept.part].problem = fmt::format(
             "after it, the script waits in a loop (line {}) for something that import does not "
@@ -325,6 +329,28 @@ void import_delays(Job& job) {
     }
     constexpr std::uint64_t kMost = 600;  // a longer sleep is part of a polling loop
     if (seconds > 0 && seconds <= kMost) role.ready = ImportedReady{.delay = fmt::format("{}s", seconds)};
+  }
+}
+
+void tell_of_lost_delays(Job& job) {
+  constexpr std::uint64_t kLeast = 5;  // seconds that matter
+  std::set<std::uint32_t> said;
+  for (std::size_t k = 0; k < job.recording.commands.size(); ++k) {
+    const auto& command = job.recording.commands[k];
+    const bool sleeps = command.fate == shell::Fate::answered && !command.background &&
+                        shell::program_name(command.argv[0]) == "sleep" &&
+                        !shell::waits_forever(command.argv);
+    if (!sleeps || shell::seconds_of_sleep(command.argv) < kLeast) continue;
+    const bool is_before_one =
+        std::ranges::any_of(job.kept, [&](const Kept& kept) { return job.part_of(kept).commands[0] > k; });
+    // What runs in the background before it, and is waited for until it is ready, is why it is there.
+    bool covered = false;
+    for (std::size_t i = 0; i < job.kept.size(); ++i)
+      covered = covered || (job.part_of(job.kept[i]).background && job.part_of(job.kept[i]).commands[0] < k &&
+                            (job.out.roles[i].ready || is_ray(job.kept[i])));
+    if (is_before_one && !covered && said.insert(command.line).second)
+      job.remark(command.line, fmt::format("`{}` is not imported: the next program starts at once",
+                                           text::shell_join(command.argv)));
   }
 }
 

@@ -296,7 +296,9 @@ std::optional<std::string> name_compared(const shell::Words& words) {
     const auto& left = words[i - 1];
     const auto& right = words[i + 1];
     const bool is_pattern = words[i] == "=~" || right.find_first_of("*?[") != std::string::npos;
-    if (is_made_up_name(left) && right.find("rec-") == std::string::npos &&
+    // `== *" "*`: whether it is a list.
+    const bool is_of_blanks = right.find_first_not_of("*? \t'\"\\") == std::string::npos;
+    if (is_made_up_name(left) && right.find("rec-") == std::string::npos && !is_of_blanks &&
         (is_pattern || !shell::node_of(left)))
       return left;
   }
@@ -559,6 +561,32 @@ Sentences gives_tasks_one_gpu(const Examined& script) {
   });
 }
 
+/// `while [ ! -f PATH ]; do sleep 5; done`, before any program that could make it.
+Sentences waits_for_a_file(const Examined& script) {
+  return of_each(script.recording.waited_for, [&](const auto& one) -> std::string {
+    const bool may_be_made = std::ranges::any_of(script.out.roles, [&](const ImportedRole& role) {
+      return role.part && script.out.parts[*role.part].line < one.line;
+    });
+    if (may_be_made) return {};
+    return fmt::format(
+        "line {} waits for {}, which nothing in the script makes, and a run waits for no file: submit the "
+        "job "
+        "when it is there (sbatch --dependency), or let the program wait",
+        one.line, text::printable(one.name));
+  });
+}
+
+/// `parallel -j 2 python train.py --lr {} ::: 1e-4 1e-5`
+Sentences starts_in_parallel(const Examined& script) {
+  return of_roles(script, [](const ImportedRole& role, const Part& part) -> std::string {
+    if (part.argv.empty() || shell::program_name(part.argv[0]) != "parallel") return {};
+    return fmt::format(
+        "line {}: parallel starts several programs at once, which are not recorded: start them with & in a "
+        "loop, and `wait`",
+        role.line);
+  });
+}
+
 /// `--base-gpu-id 4`, `--device cuda:2`: a GPU by its number on the node, of which the role sees a part.
 Sentences numbers_gpus_of_the_node(const Examined& script) {
   return of_roles(script, [&](const ImportedRole& role, const Part& part) -> std::string {
@@ -660,12 +688,14 @@ constexpr std::array kRefusals{
     Refusal{"import.node-as-program", starts_a_node},
     Refusal{"import.substitution", substitutes_a_process},
     Refusal{"import.xargs", uses_parallel_xargs},
+    Refusal{"import.parallel", starts_in_parallel},
     Refusal{"import.step", has_a_step_of_several},
     Refusal{"import.empty-host", lacks_a_host},
     Refusal{"import.detaches", starts_a_daemon},
     Refusal{"import.loop", repeats_in_the_background},
     Refusal{"import.loop", repeats_while_another_runs},
     Refusal{"import.files", loops_over_files},
+    Refusal{"import.waits", waits_for_a_file},
     Refusal{"import.visible", gives_tasks_one_gpu},
     Refusal{"import.visible", names_a_slice},
     Refusal{"import.visible", numbers_gpus_of_the_node},

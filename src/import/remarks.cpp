@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <map>
 #include <set>
 #include <string_view>
@@ -13,6 +14,8 @@
 
 #include "base/text.h"
 #include "import/texts.h"
+#include "import/work.h"
+#include "shell/srun.h"
 
 namespace nlaunch::import {
 namespace {
@@ -34,11 +37,11 @@ void remarks_of_text(const std::vector<std::string>& lines, Imported& out) {
   static const RE2 kOwnPid(R"((?:^|[^\\$])\$\$(?:[^\w$]|$))");
   static const RE2 kCode(R"(\$\?|\$\{?\?\}?|PIPESTATUS)");
   static const RE2 kEnds(R"(^\s*exit\s+"?\$\{?\?\}?"?\s*$)");
-  bool errexit = false;
+  std::uint32_t errexit = 0;  // the line that turns it on
   std::uint32_t number = 0;
   for (const auto& line : lines) {
     ++number;
-    errexit = errexit || RE2::PartialMatch(line, kErrexit);
+    if (errexit == 0 && RE2::PartialMatch(line, kErrexit)) errexit = number;
     if (text::trim(line).starts_with('#')) continue;
     constexpr std::array<std::string_view, 10> kHarmless{"true",   "true;", ":",        "echo",  "exit",
                                                          "return", "{",     "continue", "break", "die"};
@@ -53,6 +56,16 @@ void remarks_of_text(const std::vector<std::string>& lines, Imported& out) {
                                                  "$RANDOM differs in each job, but the plan has the number "
                                                  "it was here: to give a process a free "
                                                  "port, use `ports: [name]`"});
+    static const RE2 kOtherRandom(R"(/dev/u?random\b|\bsrand\()");
+    if (RE2::PartialMatch(line, kOtherRandom))
+      out.remarks[Destination::roles].push_back(
+          {number, "a random number differs in each job, but the plan has the one it was here"});
+    static const RE2 kRestart(R"(SLURM_RESTART_COUNT)");
+    if (RE2::PartialMatch(line, kRestart))
+      out.remarks[Destination::roles].push_back(
+          {number,
+           "the script asks whether its job was requeued, which it was not here: what it does then is "
+           "not imported"});
     if (RE2::PartialMatch(line, kOwnPid))
       out.remarks[Destination::roles].push_back(
           {number, "$$ is a process id, which differs in each job, but the plan has the number it was here"});
@@ -62,9 +75,12 @@ void remarks_of_text(const std::vector<std::string>& lines, Imported& out) {
            "the script reads an exit code, which was 0 here: what it does after a failure is not "
            "imported, and the run stops"});
   }
-  if (!errexit && out.roles.size() > 1)
+  if (errexit == 0 && out.roles.size() > 1)
     out.remarks[Destination::roles].push_back(
         {0, "without `set -e`, the script continues when a program fails: here the run stops"});
+  if (errexit > 1 && is_behind_a_program(errexit, out))
+    out.remarks[Destination::roles].push_back(
+        {errexit, "before `set -e`, the script continues when a program fails: here the run stops"});
 }
 
 /// Remarks on builtins that change the shell and its children in other ways than by variables.
@@ -93,8 +109,8 @@ void remarks_of_printed(const shell::Recording& recording, Imported& out) {
     });
     if (is_word && is_used)
       out.remarks[Destination::roles].push_back(
-          {one.line, fmt::format("the plan has {} as given with --prints: if it differs between jobs, use a "
-                                 "placeholder (${{role.NAME.0.host}}, ${{self.host}})",
+          {one.line, fmt::format("the plan has {} as given with --prints: if it differs between jobs, put a "
+                                 "placeholder in its place there (${{role.NAME.0.host}}, ${{self.host}})",
                                  text::printable(one.name))});
   }
 }
@@ -159,7 +175,8 @@ void remarks_of_addresses(const shell::Recording& recording, Imported& out) {
     const bool hostname =
         name == "hostname" && (has("-I") || has("-i") || has("--ip-address") || has("--all-ip-addresses"));
     const bool ip = name == "ip" && (has("addr") || has("address") || has("a"));
-    if (command.fate != shell::Fate::answered || !(hostname || ip)) continue;
+    const bool asks_names = name == "getent" || name == "dig" || name == "host" || name == "nslookup";
+    if (command.fate != shell::Fate::answered || !(hostname || ip || asks_names)) continue;
     const auto show = std::ranges::find(command.argv, "show");
     auto interface = show == command.argv.end() ? show : show + 1;
     if (interface != command.argv.end() && *interface == "dev") ++interface;
@@ -244,6 +261,101 @@ void remarks_of_defaults(const Remarked& script, Imported& out) {
   }
 }
 
+/// A remark on programs that are MPI ranks in the script.
+void remark_of_mpi(Imported& out) {
+  for (const auto& role : out.roles) {
+    if (!role.part) continue;
+    const auto& part = out.parts[*role.part];
+    const auto launcher = part.step.empty() ? std::string() : shell::program_name(part.step[0]);
+    const bool by_mpi = launcher.starts_with("mpi") || launcher == "orterun" || launcher == "ibrun";
+    const bool by_srun = launcher == "srun" && std::ranges::any_of(part.changes, [](const auto& change) {
+                           return change.first.starts_with("MPICH_") || change.first.starts_with("OMPI_MCA_");
+                         });
+    if (!by_mpi && !by_srun) continue;
+    out.remarks[Destination::roles].push_back(
+        {part.line,
+         fmt::format("the processes of {} are not MPI ranks: a program that calls MPI_Init sees only "
+                     "itself",
+                     role.name)});
+    return;
+  }
+}
+
+/// A remark on roles that have the script's MASTER_PORT beside one that has nlaunch's.
+void remark_of_ports(Imported& out) {
+  const auto meets = std::ranges::find_if(out.roles, [&](const ImportedRole& role) {
+    return role.part && role.rendezvous && out.parts[*role.part].changes.contains("MASTER_PORT") &&
+           !makes_ranks(out.parts[*role.part].program);
+  });
+  if (meets == out.roles.end()) return;
+  for (const auto& role : out.roles) {
+    if (!role.part || role.rendezvous || role.ray || role.kind == RoleKind::engine) continue;
+    const auto& part = out.parts[*role.part];
+    const auto port = part.changes.find("MASTER_PORT");
+    if (port == part.changes.end() || !port->second) continue;
+    out.remarks[Destination::roles].push_back(
+        {part.line,
+         fmt::format("MASTER_PORT is {} for {}, but chosen by nlaunch for {}: they do not meet there",
+                     text::printable(*port->second), role.name, meets->name)});
+  }
+}
+
+/// Remarks on steps whose tasks get only some of the variables: `srun --export=NONE`.
+void remarks_of_exports(Imported& out) {
+  for (const auto& role : out.roles) {
+    if (!role.part) continue;
+    const auto& part = out.parts[*role.part];
+    if (part.step.empty() || shell::program_name(part.step[0]) != "srun") continue;
+    const auto options = shell::options_of_srun(part.step);
+    const auto exported = shell::value_of(options, "export");
+    if (!exported || shell::has(text::split(*exported, ','), "ALL")) continue;
+    out.remarks[Destination::roles].push_back(
+        {part.line,
+         fmt::format("srun --export gives {} no other variables: here it also gets those of the shell "
+                     "that calls nlaunch",
+                     role.name)});
+  }
+}
+
+/// Remarks on files of this machine that a role writes anew: the script changes them, or makes them of
+/// others.
+void remarks_of_files(const Remarked& script, Imported& out) {
+  std::set<std::string> said;
+  for (const auto& role : out.roles) {
+    if (!role.writes) continue;
+    for (const auto& file : out.parts[*role.writes].files) {
+      std::error_code error;
+      const bool here = std::filesystem::is_regular_file(file.path, error);
+      const bool copied = std::ranges::any_of(script.recording.commands, [&](const auto& command) {
+        const auto name = shell::program_name(command.argv[0]);
+        const auto target = (std::filesystem::path(command.folder) / command.argv.back()).lexically_normal();
+        return (name == "cp" || name == "install") && target == file.path;
+      });
+      if ((!here && !copied) || !said.insert(file.path).second) continue;
+      out.remarks[Destination::roles].push_back(
+          {0,
+           fmt::format("each run writes {} with the text that the script made of it here: later changes of "
+                       "what it is made from are lost",
+                       text::printable(file.path))});
+    }
+  }
+}
+
+/// A remark on an argument with the job's id.
+void remark_of_job_id(Imported& out, const std::string& job_id) {
+  for (const auto& role : out.roles) {
+    if (!role.part) continue;
+    const auto& part = out.parts[*role.part];
+    if (std::ranges::none_of(part.argv, [&](const auto& word) { return word.contains(job_id); })) continue;
+    out.remarks[Destination::roles].push_back(
+        {part.line,
+         fmt::format("{} is given ${{run.id}} in place of the job's id: Slurm does not know it, and "
+                     "no log has it in its name",
+                     role.name)});
+    return;
+  }
+}
+
 /// A remark on tasks that the directives request but that no step of the script has.
 void remark_of_tasks(const lint::LintInput& input, const JobDirectives& directives,
                      const shell::Recording& recording, Imported& out) {
@@ -313,16 +425,22 @@ void remarks_of_effects(const shell::Recording& recording, Imported& out) {
   for (const auto& path : recording.written)
     out.remarks[Destination::experiment].push_back(
         {0, fmt::format("the script writes {}, which no program is given: it is not written", path)});
-  std::uint32_t last = 0;  // the line of the last program
-  for (const auto& role : out.roles)
-    if (role.part && out.parts[*role.part].script.ends_with("/" + out.script))
-      last = std::max(last, out.parts[*role.part].line);
+  std::uint32_t first = 0;  // the lines of the first and the last program
+  std::uint32_t last = 0;
+  for (const auto& role : out.roles) {
+    if (!role.part || !out.parts[*role.part].script.ends_with("/" + out.script)) continue;
+    const auto line = out.parts[*role.part].line;
+    first = first == 0 ? line : std::min(first, line);
+    last = std::max(last, line);
+  }
   for (const auto& one : recording.done_here) {
     if (is_made(out, one.name)) continue;
     out.remarks[Destination::roles].push_back(
-        {one.line, fmt::format("`{}` is not imported: {}", text::printable(one.name),
-                               last > 0 && one.line > last ? "no program comes after it"
-                                                           : "if a program needs it, do it before the run")});
+        {one.line,
+         fmt::format("`{}` is not imported: {}", text::printable(one.name),
+                     last > 0 && one.line > last    ? "no program comes after it"
+                     : last > 0 && one.line > first ? "if the next program needs it, make it a `task`"
+                                                    : "if a program needs it, do it before the run")});
   }
   for (const auto& one : recording.idle)
     out.remarks[Destination::roles].push_back(
@@ -355,6 +473,11 @@ void add_remarks(const Remarked& script, Imported& out) {
   remarks_of_printed(script.recording, out);
   remarks_of_addresses(script.recording, out);
   remark_of_networks(out);
+  remark_of_mpi(out);
+  remark_of_ports(out);
+  remarks_of_exports(out);
+  remarks_of_files(script, out);
+  remark_of_job_id(out, script.allocation.job_id);
   remarks_of_moments(script.recording, out);
   remarks_of_defaults(script, out);
   remark_of_tasks(script.input, script.directives, script.recording, out);

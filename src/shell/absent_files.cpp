@@ -90,16 +90,17 @@ std::string AbsentFiles::tested(pid_t shell, const Place& place, const std::stri
   constexpr int kLooks = 20;
   const bool waits =
       place.command.find("! -") != std::string::npos || place.command.find("'!' -") != std::string::npos;
-  if (waits && ++tests_[path] > kLooks) return own_.other();
-  const auto known = std::ranges::find(asked_for_, path, &Absent::name);
-  if (known != asked_for_.end()) return {};
+  const bool comes = waits && ++tests_[path] > kLooks;
+  auto& known = comes ? recording_.waited_for : recording_.asked_for;
+  if (std::ranges::find(known, path, &Absent::name) != known.end()) return comes ? own_.other() : "";
   // `which`, a system script, asks on behalf of its caller.
   const auto parent = places_.parent_of(shell);
   const auto* caller = is_of_system(place.script) && parent ? places_.of(*parent) : &place;
-  if (caller == nullptr) return {};
-  const bool own = places_.is_the_script(caller->script);
-  asked_for_.push_back({caller->line, path, own ? "" : layer_.unmapped(caller->script).native()});
-  return {};
+  if (caller != nullptr) {
+    const bool own = places_.is_the_script(caller->script);
+    known.push_back({caller->line, path, own ? "" : layer_.unmapped(caller->script).native()});
+  }
+  return comes ? own_.other() : "";
 }
 
 }  // namespace nlaunch::shell

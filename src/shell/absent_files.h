@@ -20,16 +20,17 @@ namespace nlaunch::shell {
 /// cluster. Notes what it looked for.
 class AbsentFiles {
  public:
-  /// All arguments must outlive this object. `asked_for` gets the paths that the script tested in vain.
+  /// All arguments must outlive this object. `recording` gets the paths that the script tested in vain, or
+  /// waited for.
   AbsentFiles(const RecordRequest& request, const ScratchLayer& layer, const OwnFiles& own,
-              const Places& places, StandInScripts& scripts, Notes& notes, std::vector<Absent>& asked_for)
+              const Places& places, StandInScripts& scripts, Notes& notes, Recording& recording)
       : request_(request),
         layer_(layer),
         own_(own),
         places_(places),
         scripts_(scripts),
         notes_(notes),
-        asked_for_(asked_for) {}
+        recording_(recording) {}
 
   /// A stand-in for a missing path that a shell looks for: the target of `source`, `cd` or `exec`, or of a
   /// test. Empty: the path does not exist (Watcher::stand_in).
@@ -50,7 +51,7 @@ class AbsentFiles {
   const Places& places_;
   StandInScripts& scripts_;
   Notes& notes_;
-  std::vector<Absent>& asked_for_;
+  Recording& recording_;
   std::filesystem::path last_of_search_ = std::filesystem::weakly_canonical("/bin");  ///< of an initial PATH
   std::map<std::string, int> tests_;  ///< how often the script waited for a path: `[ ! -f PATH ]`
 };

@@ -251,12 +251,19 @@ struct LauncherRow {
   Start start;
 };
 constexpr LauncherRow kLaunchers[] = {
-    {"srun", of_srun},           {"mpirun", of_mpirun},
-    {"mpiexec", of_mpirun},      {"orterun", of_mpirun},
-    {"apptainer", of_container}, {"singularity", of_container},
-    {"enroot", of_container},    {"docker", of_container},
-    {"podman", of_container},    {"podman-hpc", of_container},
-    {"shifter", of_shifter},     {"ssh", of_ssh},
+    {"srun", of_srun},
+    {"mpirun", of_mpirun},
+    {"ibrun", of_mpirun},
+    {"mpiexec", of_mpirun},
+    {"orterun", of_mpirun},
+    {"apptainer", of_container},
+    {"singularity", of_container},
+    {"enroot", of_container},
+    {"docker", of_container},
+    {"podman", of_container},
+    {"podman-hpc", of_container},
+    {"shifter", of_shifter},
+    {"ssh", of_ssh},
 };
 
 }  // namespace

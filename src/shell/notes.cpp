@@ -245,8 +245,8 @@ void Notes::done_here(std::uint32_t line, const Words& argv) {
   if (known == recording_.done_here.end()) recording_.done_here.push_back({line, text::shell_join(argv)});
 }
 
-void Notes::read_by(std::uint32_t line, const ProgramStart& start, const Words& argv) {
-  if (!is_piped(start)) return;
+void Notes::read_by(std::uint32_t line, const ProgramStart& start, const Words& argv, bool writes) {
+  if (!is_piped(start) && !writes) return;
   for (const auto& file : files_printed_by(argv)) {
     const auto path = layer_.resolved(fs::path(start.folder) / file, true, start.pid);
     std::error_code error;
@@ -261,13 +261,21 @@ bool Notes::has_unknown_contents(const std::string& path) const {
   return !fs::exists(where, error) || fs::is_empty(where, error);
 }
 
-void Notes::contents(std::uint32_t line, const ProgramStart& start, const Words& argv) {
-  static const Options kReaders{"cat",   "head", "tail", "sort", "wc", "cut", "grep",
-                                "egrep", "sed",  "awk",  "gawk", "jq", "tac", "uniq"};
+void Notes::contents(std::uint32_t line, const ProgramStart& start, const Words& argv, bool writes) {
+  static const Options kReaders{"cat", "head", "tail", "sort",  "wc",   "cut",   "grep",   "egrep",
+                                "sed", "awk",  "gawk", "jq",    "tac",  "uniq",  "split",  "shuf",
+                                "tr",  "join", "comm", "paste", "fold", "rev",   "base64", "md5sum",
+                                "od",  "nl",   "dd",   "diff",  "cmp",  "tsort", "column", "sha256sum"};
   const auto name = program_name(argv[0]);
   const bool piped = is_piped(start);
+  // `sed -i`, `sort -o FILE`, `split`: they write files themselves.
+  const bool in_place =
+      name == "split" || std::ranges::any_of(argv, [&](const auto& word) {
+        return (name == "sed" && (word.starts_with("-i") || word.starts_with("--in-place"))) ||
+               (name == "sort" && (word.starts_with("-o") || word.starts_with("--output")));
+      });
   // The script also reads grep's exit code.
-  if (!kReaders.contains(name) || (!piped && !name.ends_with("grep"))) return;
+  if (!kReaders.contains(name) || (!piped && !writes && !in_place && !name.ends_with("grep"))) return;
   std::vector<std::string> paths;
   for (std::size_t i = 1; i < argv.size(); ++i) {
     const auto path = argv[i].starts_with('-') || argv[i].empty()
@@ -278,7 +286,7 @@ void Notes::contents(std::uint32_t line, const ProgramStart& start, const Words&
   if (const auto in = start.files.find(STDIN_FILENO); in != start.files.end()) paths.push_back(in->second);
   for (auto& path : paths)
     if (has_unknown_contents(path))
-      reading_.push_back({{line, std::move(path)}, piped ? start.files.at(STDOUT_FILENO) : ""});
+      reading_.push_back({{line, std::move(path)}, piped && !in_place ? start.files.at(STDOUT_FILENO) : ""});
 }
 
 void Notes::finish(const std::string& output, const std::vector<std::string>& environment,

@@ -53,17 +53,17 @@ class Notes {
   void made_up(std::uint32_t line, const ProgramStart& start, const Words& argv);
   /// The batch script itself changes files. One note per line.
   void done_here(std::uint32_t line, const Words& argv);
-  /// A program prints files for the script.
-  void read_by(std::uint32_t line, const ProgramStart& start, const Words& argv);
+  /// A program prints files for the script, or, if it `writes`, into another file.
+  void read_by(std::uint32_t line, const ProgramStart& start, const Words& argv, bool writes);
   /// A program reads a file with unknown contents: one that only appears to exist, or that a recorded program
   /// would write.
-  void contents(std::uint32_t line, const ProgramStart& start, const Words& argv);
+  void contents(std::uint32_t line, const ProgramStart& start, const Words& argv, bool writes);
   /// Nothing can be written there.
   void no_folder(const std::string& path) { no_folder_.insert(path); }
   /// The script's own directory, if the file exists relative to it; else empty.
   [[nodiscard]] std::string found_in(const std::string& path) const;
   /// Adds what is known only at the end. `output`: the script's output; `environment`: its initial
-  /// environment; `is_read`: whether the script reads from a pipe.
+  /// environment; `is_read`: whether the script reads from a pipe, or keeps what comes out of it in a file.
   void finish(const std::string& output, const std::vector<std::string>& environment,
               const std::function<bool(const std::string& pipe)>& is_read);
 

@@ -91,6 +91,16 @@ bool Pipes::is_read_by_shell(std::string pipe) const {
   return false;
 }
 
+bool Pipes::ends_in_file(std::string pipe, std::string_view own) const {
+  constexpr int kLongest = 20;
+  for (int i = 0; i < kLongest && pipe.starts_with("pipe:"); ++i) {
+    const auto next = passed_on_.find(pipe);
+    if (next == passed_on_.end()) return false;
+    pipe = next->second;
+  }
+  return pipe.starts_with('/') && pipe != "/dev/null" && !pipe.starts_with(own);
+}
+
 bool has_own_input(const ProgramStart& start, std::optional<pid_t> shell) {
   const auto in = start.files.find(STDIN_FILENO);
   if (in == start.files.end() || in->second == "/dev/null") return false;

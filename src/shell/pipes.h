@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "shell/guarded.h"
 
@@ -28,6 +29,8 @@ class Pipes {
   [[nodiscard]] std::optional<ProgramInput> input_of(const ProgramStart& start) const;
   /// `$(…)` and `| while read`, not `| tee log`.
   [[nodiscard]] bool is_read_by_shell(std::string pipe) const;
+  /// `| sort > FILE`, but not a file of the recorder itself, which are below `own`.
+  [[nodiscard]] bool ends_in_file(std::string pipe, std::string_view own) const;
 
  private:
   std::map<std::string, std::string> passed_on_;  ///< a pipe → where its reader prints

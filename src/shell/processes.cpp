@@ -99,6 +99,10 @@ void Processes::started(pid_t pid, std::size_t index, Foreground foreground, boo
   auto& shell = shells_[pid];
   end_wait(pid, shell);
   found.before[pid] = shell.ended;
+  // What it has left in the background then has a program above it, which waits for none of it.
+  if (shell.traces)
+    for (const auto child : shell.children)
+      if (!awaited_.contains(child)) left_.insert(child);
   shell.traces = false;
   // Only a shell of the script forks what tells of itself and then starts a program in the background.
   const bool forked = foreground == Foreground::none && !piped && !shell.by_exec;
@@ -157,7 +161,9 @@ bool Processes::is_awaited(pid_t pid, pid_t top) const {
     if (!parent || pid == top) return true;
     const auto& shell = shells_.at(*parent);
     const bool is_waiting = !shell.kills && std::ranges::find(shell.awaited, pid) != shell.awaited.end();
-    if (killed_.contains(pid) || (shell.traces && !awaited_.contains(pid) && !is_waiting)) return false;
+    if (killed_.contains(pid) || left_.contains(pid) ||
+        (shell.traces && !awaited_.contains(pid) && !is_waiting))
+      return false;
     pid = *parent;
   }
   return false;

@@ -81,6 +81,7 @@ class Processes {
   std::map<std::size_t, pid_t> pids_;  ///< of the programs
   std::set<pid_t> awaited_;            ///< processes for whose end the shell above them has waited
   std::set<pid_t> killed_;             ///< and those that it has killed
+  std::set<pid_t> left_;               ///< in the background of a shell that became a program
   std::set<pid_t> ended_;              ///< that have exited
 };
 

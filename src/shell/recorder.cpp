@@ -73,7 +73,7 @@ class Recorder final : public Watcher {
         notes_(request, layer, written_, recording_),
         places_(request.script, layer, own_),
         scripts_(own_),
-        absent_files_(request, layer, own_, places_, scripts_, notes_, recording_.asked_for),
+        absent_files_(request, layer, own_, places_, scripts_, notes_, recording_),
         commands_(layer, own_, pipes_, places_, written_, recording_),
         submissions_(request, layer, own_, places_, written_) {}
 
@@ -185,17 +185,19 @@ class Recorder final : public Watcher {
       if (finds_own || looks_at_this_machine(argv)) notes_.made_up(places_.line_of(start.pid), start, argv);
       if (program == "tee") written_.tee(start, argv);
       if (program == "cat" && names_output(start, argv)) shows_output_.insert(file_of(start, STDOUT_FILENO));
-      notes_.read_by(places_.line_of(start.pid), start, argv);
-      notes_.contents(places_.line_of(start.pid), start, argv);
+      const auto out = file_of(start, STDOUT_FILENO);
+      const bool writes =
+          out.starts_with('/') && out != "/dev/null" && !out.starts_with(own_.folder.native());
+      notes_.read_by(places_.line_of(start.pid), start, argv, writes);
+      notes_.contents(places_.line_of(start.pid), start, argv, writes);
       return start.path;
     }
     if (auto interpreter = interpreter_of(start.path))
       return script("exec {} {} \"$@\"\n", *interpreter, text::shell_quote(start.path));
     if (auto said = answer_of(argv, request_.allocation, node_of_process(start))) {
       if (Allocation::is_port(text::trim(said->text))) said->text = free_port(start) + "\n";
-      static const Options kKnown{"scontrol", "hostname", "getent", "host",          "dig",
-                                  "nslookup", "ip",       "ray",    "get_free_port", "conda",
-                                  "mamba",    "sbatch",   "curl",   "wget"};
+      static const Options kKnown{"scontrol",      "hostname", "getent", "host",   "dig",  "nslookup", "ray",
+                                  "get_free_port", "conda",    "mamba",  "sbatch", "curl", "wget"};
       if (is_page(*said) || (!kKnown.contains(name) && !is_port_or_address(*said)))
         notes_.made_up(places_.line_of(start.pid), start, argv);
       if (auto job = name == "sbatch" ? submissions_.read(start, argv) : std::nullopt)
@@ -329,7 +331,9 @@ class Recorder final : public Watcher {
       recording_.failed.clear();
     }
     notes_.finish(layer_.without_layer(output()), environment_of(request_, own_),
-                  [this](const std::string& pipe) { return pipes_.is_read_by_shell(pipe); });
+                  [this](const std::string& pipe) {
+                    return pipes_.is_read_by_shell(pipe) || pipes_.ends_in_file(pipe, own_.folder.native());
+                  });
     recording_.exit_code = end_code;
     if (recording_.exit_code != 0)
       recording_.last_line = std::max(recording_.last_line, line_of_last_message());
@@ -452,8 +456,8 @@ class Recorder final : public Watcher {
     return found == start.files.end() ? std::string() : found->second;
   }
 
-  /// `grep -q ready server.log` on the output of a recorded program, `cat server.log | grep -q ready`, and any
-  /// `tail -f`, which does not end.
+  /// `grep -q ready server.log` on the output of a recorded program, `cat server.log | grep -q ready`, and
+  /// any `tail -f`, which does not end.
   [[nodiscard]] bool watches_output(const ProgramStart& start, const Words& argv) const {
     const auto name = program_name(argv[0]);
     const bool follows = name == "tail" && std::ranges::any_of(argv, [](const auto& word) {

@@ -80,11 +80,12 @@ struct Recording {
   std::vector<std::string> environment;  ///< the script's initial environment
   std::vector<std::string> given;  ///< names in it that belong to this job only: from the request or an array
   std::vector<std::string>
-      not_here;                   ///< files and directories that exist only on the cluster, treated as empty
-  std::vector<Absent> asked_for;  ///< `[ -f PATH ]` was answered with no
-  std::vector<Absent> made_up;    ///< the script reads the output of a command (`name`), which is made up or
-                                  ///< true only of this machine now
-  std::vector<Absent> printed;    ///< output from RecordRequest::prints that the script used
+      not_here;                    ///< files and directories that exist only on the cluster, treated as empty
+  std::vector<Absent> asked_for;   ///< `[ -f PATH ]` was answered with no
+  std::vector<Absent> waited_for;  ///< `while [ ! -f PATH ]`: nothing here makes it
+  std::vector<Absent> made_up;     ///< the script reads the output of a command (`name`), which is made up or
+                                   ///< true only of this machine now
+  std::vector<Absent> printed;     ///< output from RecordRequest::prints that the script used
   std::vector<std::string> written;  ///< files that the script writes itself and that no program is given
   std::vector<Absent> passed_on;     ///< a program is given a file that contains the output of another one
   std::vector<Absent> failed;        ///< shells of tasks that exited with a code other than 0 (`name`)
