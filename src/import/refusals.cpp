@@ -493,6 +493,58 @@ Sentences waits_for_an_unknown_one(const Examined& script) {
   });
 }
 
+/// `while kill -0 $A && kill -0 $B; do sleep 5; done`: until the first of them has exited.
+Sentences waits_for_the_first(const Examined& script) {
+  static const RE2 kWhile(R"re(^\s*while\b.*(?:kill -0|ps -p)[^&|;]*&&.*(?:kill -0|ps -p))re");
+  static const RE2 kUntil(R"re(^\s*until\b.*!\s*(?:kill -0|ps -p).*\|\|.*!\s*(?:kill -0|ps -p))re");
+  static const RE2 kBreaks(
+      R"re((?:kill -0|ps -p)[^&|;]*\|\|\s*break\b.*(?:kill -0|ps -p)[^&|;]*\|\|\s*break\b)re");
+  static const RE2 kProc(R"re(^\s*(?:while|until)\b.*/proc/\$)re");
+  Sentences texts;
+  std::uint32_t number = 0;
+  for (const auto& line : script.lines) {
+    ++number;
+    if (RE2::PartialMatch(line, kWhile) || RE2::PartialMatch(line, kUntil) ||
+        RE2::PartialMatch(line, kBreaks))
+      texts.push_back(
+          fmt::format("line {}: the script waits for the first of several programs to exit, and a plan waits "
+                      "for all of a "
+                      "stage",
+                      number));
+    else if (RE2::PartialMatch(line, kProc))
+      texts.push_back(
+          fmt::format("line {}: the script waits for a process by /proc, which is not recorded: use "
+                      "wait, or kill -0",
+                      number));
+  }
+  return texts;
+}
+
+/// `until python -c "connect()"; do sleep 1; done` behind a server: here it would be tried once.
+Sentences polls_by_a_program(const Examined& script) {
+  return of_roles(script, [&](const ImportedRole& role, const Part& part) -> std::string {
+    static const RE2 kUntil(R"re(^\s*(?:until|while\s+!)\s+[^\[(])re");
+    static const RE2 kBreaks(R"re(&&\s*(?:break|return)\b|^\s*if\s[^\[])re");
+    const bool own = part.script.substr(part.script.rfind('/') + 1) == script.out.script;
+    if (part.background || !own || part.line == 0) return {};
+    const auto text = whole_command(script.lines, part.line);
+    const bool loops = !head_of_loop(script.lines, part.line).empty();
+    const bool polls = RE2::PartialMatch(text, kUntil) || (loops && RE2::PartialMatch(text, kBreaks));
+    const bool beside = std::ranges::any_of(script.out.roles, [&](const ImportedRole& other) {
+      if (!other.part) return false;
+      const auto& server = script.out.parts[*other.part];
+      return server.background && server.commands[0] < part.commands[0] &&
+             !had_exited(script.recording, server, part);
+    });
+    if (!polls || !beside) return {};
+    return fmt::format(
+        "line {}: the script repeats `{}` until it succeeds, while another program runs: a plan would try "
+        "once. "
+        "Wait with curl or nc, which import knows",
+        role.line, text::printable(text::shell_join(part.argv)));
+  });
+}
+
 /// `while sleep 600; do python upload.py; done &`, of which the recording shows some rounds.
 Sentences repeats_in_the_background(const Examined& script) {
   if (!script.recording.cut) return {};
@@ -700,6 +752,8 @@ constexpr std::array kRefusals{
     Refusal{"import.visible", names_a_slice},
     Refusal{"import.visible", numbers_gpus_of_the_node},
     Refusal{"import.wait", waits_for_an_unknown_one},
+    Refusal{"import.wait", waits_for_the_first},
+    Refusal{"import.poll", polls_by_a_program},
     Refusal{"import.terminal", hides_programs},
     Refusal{"import.function", calls_a_function},
     Refusal{"import.secret", has_equal_secrets},

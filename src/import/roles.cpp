@@ -14,7 +14,6 @@
 #include "import/work.h"
 #include "shell/answers.h"
 #include "shell/srun.h"
-#include "shell/stand_ins.h"
 
 namespace nlaunch::import {
 namespace {
@@ -514,22 +513,7 @@ class Roles {
     if (!part.problem.empty()) role.remarks.push_back({part.line, part.problem});
     tell_of_gpus(kept, part, role);
     tell_of_order(part, role);
-    tell_of_gpu_of_task(part, role);
     job_.out.roles.push_back(std::move(role));
-  }
-
-  /// A remark on CUDA_VISIBLE_DEVICES=$((7 - SLURM_LOCALID)).
-  void tell_of_gpu_of_task(const Part& part, const ImportedRole& role) {
-    for (const auto index : part.commands) {
-      const auto& command = job_.recording.commands[index];
-      const auto visible = shell::value_of(command.environment, "CUDA_VISIBLE_DEVICES");
-      const auto gpu = visible ? text::whole_number<std::uint32_t>(*visible) : std::nullopt;
-      if (!command.task || !gpu || most_on_a_node(part) < 2 || *gpu == command.task->local_rank) continue;
-      return job_.remark(part.line,
-                         fmt::format("in the script, local rank {} of {} has GPU {}: here each has the "
-                                     "GPU of its local rank",
-                                     command.task->local_rank, role.name, *gpu));
-    }
   }
 
   /// A remark on CUDA_VISIBLE_DEVICES=3,2,1,0.

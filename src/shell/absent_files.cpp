@@ -84,8 +84,8 @@ std::string AbsentFiles::tested(pid_t shell, const Place& place, const std::stri
   const auto name = program_name(path);
   const auto at = place.command.find(name);
   const auto end = at + name.size();
-  const bool named = at != std::string::npos && end < place.command.size() &&
-                     std::string_view(" '\"").contains(place.command[end]);
+  const bool named = at != std::string::npos &&
+                     (end == place.command.size() || std::string_view(" '\"").contains(place.command[end]));
   if (!named) return {};
   constexpr int kLooks = 20;
   const bool waits =

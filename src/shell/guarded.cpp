@@ -190,9 +190,9 @@ class Tracer {
     for (const auto& [pid, process] : processes_) ::kill(pid, SIGKILL);
   }
 
-  /// A parent continues once its child, or what that forked, has started a program other than a shell, or the
-  /// child has exited or waits for something. This way a background server has started before the script
-  /// queries it, and commands keep the script's order.
+  /// A parent continues once its child, or what that forked, has started a program other than a shell or env,
+  /// or the child has exited or waits for something. This way a background server has started before the
+  /// script queries it, and commands keep the script's order.
   std::optional<pid_t> release(pid_t child) {
     const auto parent = held_.find(child);
     if (parent == held_.end()) return std::nullopt;
@@ -602,7 +602,8 @@ class Tracer {
     if (!put(pid, registers, call.path.path, program, 0) || !set_registers(pid, registers))
       return pretend(pid, process, before, -EACCES);
     resume(pid, 0);
-    if (!is_shell(program)) release_all_above(pid);
+    // env becomes the program.
+    if (!is_shell(program) && program_name(program) != "env") release_all_above(pid);
   }
 
   const GuardedProgram& program_;

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "base/text.h"
+#include "shell/stand_ins.h"
 #include "sys/files.h"
 
 namespace nlaunch::shell {
@@ -255,17 +256,20 @@ void Notes::read_by(std::uint32_t line, const ProgramStart& start, const Words& 
 }
 
 bool Notes::has_unknown_contents(const std::string& path) const {
-  if (!written_.is_given(path) && !written_.is_made_by_job(path)) return false;
+  const bool given = written_.is_given(path) || written_.is_given(path + "/");
+  if (!given && !written_.is_made_by_job(path)) return false;
   std::error_code error;
   const auto where = layer_.map_to_read(path);
-  return !fs::exists(where, error) || fs::is_empty(where, error);
+  return !fs::exists(where, error) || fs::is_empty(where, error) ||
+         (given && fs::is_regular_file(where, error) && fs::file_size(where, error) == kTextOfGiven.size());
 }
 
 void Notes::contents(std::uint32_t line, const ProgramStart& start, const Words& argv, bool writes) {
   static const Options kReaders{"cat", "head", "tail", "sort",  "wc",   "cut",   "grep",   "egrep",
                                 "sed", "awk",  "gawk", "jq",    "tac",  "uniq",  "split",  "shuf",
                                 "tr",  "join", "comm", "paste", "fold", "rev",   "base64", "md5sum",
-                                "od",  "nl",   "dd",   "diff",  "cmp",  "tsort", "column", "sha256sum"};
+                                "od",  "nl",   "dd",   "diff",  "cmp",  "tsort", "column", "sha256sum",
+                                "ls",  "find", "du",   "stat"};
   const auto name = program_name(argv[0]);
   const bool piped = is_piped(start);
   // `sed -i`, `sort -o FILE`, `split`: they write files themselves.
@@ -282,6 +286,8 @@ void Notes::contents(std::uint32_t line, const ProgramStart& start, const Words&
                           ? std::unexpected(0)
                           : layer_.resolved(fs::path(start.folder) / argv[i], true, start.pid);
     if (path) paths.push_back(path->native());
+    // `ls DIR/`
+    if (path && paths.back().size() > 1 && paths.back().ends_with('/')) paths.back().pop_back();
   }
   if (const auto in = start.files.find(STDIN_FILENO); in != start.files.end()) paths.push_back(in->second);
   for (auto& path : paths)

@@ -171,7 +171,7 @@ void make_given_files(const RecordRequest& request, ScratchLayer& layer, Written
   for (const auto& named : request.existing) {
     const auto path = (fs::path(folder_of(request)) / named).lexically_normal();
     if (path.has_filename())
-      make_file(path, "", 0755, layer);
+      make_file(path, std::string(kTextOfGiven), 0755, layer);
     else
       layer.make_folder(path.parent_path());
     written.given(path);

@@ -30,6 +30,9 @@ struct OwnFiles {
 
 /// Creates the files in the existing directory. `keeps_trace`: as in RecordRequest. Returns false if they
 /// cannot be written.
+/// What a file contains of which is only known that it exists: `[ -s FILE ]` is true.
+inline constexpr std::string_view kTextOfGiven = "\n";
+
 bool make_own_files(const OwnFiles& own, bool keeps_trace);
 
 /// Creates in the layer what the request says is there: files on the cluster, files that were written before,

@@ -695,6 +695,23 @@ class NodeLists(Import):
         _, experiment, _ = self.planned(TWO_NODES.replace("nodes=2", "nodes=4") + "n=($(scontrol show hostnames))\n" + script + "python client.py\n")
         self.assertEqual(experiment["start"], [["engine", "engine-2"], ["engine-3", "engine-4"], ["client"]])
 
+    def test_a_server_that_a_task_leaves_behind_does_not_end_the_run(self):
+        roles = self.roles(TWO_NODES + "srun bash -c 'python server.py --port 7000 & sleep 20; torchrun --nproc_per_node 4 train.py'\n")
+        self.assertEqual(roles["server"]["exit"], "ok")
+        self.assertNotIn("ends_run", roles["server"])
+        self.assertEqual(roles["server"]["ready"], {"delay": "20s"})
+
+    def test_files_that_are_made_anew_are_said(self):
+        (self.folder / "base.yaml").write_text("a: 1\n")
+        result, _, _ = self.import_text("cp base.yaml run.yaml\necho 'steps: 100' >> run.yaml\npython train.py --config run.yaml\n")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("run.yaml with the text that the script made of it here: later changes of what it is made from are lost\n", result.stderr)
+
+    def test_a_program_that_is_killed_at_once_is_recorded(self):
+        for _ in range(3):
+            roles = self.roles("#SBATCH --gpus-per-node=2\nenv CUDA_VISIBLE_DEVICES=0 python judge.py --port 7001 & J=$!\nCUDA_VISIBLE_DEVICES=1 python train.py\nkill $J\n")
+            self.assertEqual(list(roles), ["judge", "learner"])
+
     def test_a_shell_may_get_its_commands_as_input(self):
         """srun gives each task all of its input."""
         roles = self.roles(TWO_NODES + "srun bash <<'EOF'\necho hello\npython train.py --rank $SLURM_PROCID\nEOF\n")

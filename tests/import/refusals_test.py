@@ -75,9 +75,39 @@ class Refusals(Import):
                  "CUDA_VISIBLE_DEVICES=0,1 torchrun --nproc_per_node=2 train.py\n",
                  "line 2: `2` is a GPU by its number on the node, but engine sees only its own 2 GPUs, numbered from 0: choose them with CUDA_VISIBLE_DEVICES in the script, and leave this out [import.visible]"),
                 ("f() { python eval.py $1; }\nexport -f f\nseq 0 3 | xargs -P 2 -I{} bash -c 'f {}'\n", "xargs starts several programs at once (-P)"),
+                ("while [ ! -f /data/shard.jsonl ]; do sleep 5; done\npython train.py --data /data/shard.jsonl\n",
+                 "line 1 waits for /data/shard.jsonl, which nothing in the script makes, and a run waits for no file: submit the job when it is there (sbatch --dependency), or let the program wait [import.waits]"),
+                ("parallel -j 2 srun -N1 python train.py --lr {} ::: 1e-4 1e-5\n", "line 1: parallel starts several programs at once, which are not recorded"),
+                ("python a.py & A=$!\npython b.py & B=$!\nwhile kill -0 $A 2>/dev/null && kill -0 $B 2>/dev/null; do sleep 5; done\nkill $A $B\nwait\npython c.py\n",
+                 "line 3: the script waits for the first of several programs to exit, and a plan waits for all of a stage [import.wait]"),
+                ("python a.py & A=$!\nwhile [ -d /proc/$A ]; do sleep 5; done\npython c.py\n", "line 2: the script waits for a process by /proc, which is not recorded: use wait, or kill -0"),
+                ("#SBATCH --gpus-per-node=4\nvllm serve m --port 8000 &\nuntil python -c 'import socket; socket.create_connection((\"localhost\", 8000))'; do sleep 1; done\npython eval.py\n",
+                 "while another program runs: a plan would try once. Wait with curl or nc, which import knows [import.poll]"),
+                ("#SBATCH --gpus-per-node=4\nvllm serve m --port 8000 &\nfor i in 1 2 3; do\n  if python probe.py; then break; fi\n  sleep 1\ndone\npython eval.py\n",
+                 "line 4: the script repeats `python probe.py` until it succeeds, while another program runs"),
                 ("echo hello\n", "the script does not start a program that could be a role")):
             with self.subTest(script):
                 self.assertIn(said, self.refusal(script))
+
+    def test_what_is_made_of_files_that_only_exist(self):
+        """Their contents are not known: a plan would write empty files over the real ones."""
+        (self.folder / "here.txt").write_text("a\n")
+        for script, path in (("cat /data/a /data/b > /data/ab\npython train.py --data /data/ab\n", "/data/a"),
+                             ("cat /data/a | sort > /data/c\npython train.py --data /data/c\n", "/data/a"),
+                             ("sort -u -o /data/s /data/a\npython train.py --data /data/s\n", "/data/a"),
+                             ("sed 's/x/y/' /data/a > /data/run.yaml\npython train.py --config /data/run.yaml\n", "/data/a"),
+                             ("sed -i 's/a/b/' /data/a\npython train.py --config /data/a\n", "/data/a"),
+                             ("split -n l/8 -d /data/a /data/shards/s_\npython train.py --data /data/shards\n", "/data/a"),
+                             ("srun bash -c 'cat /data/a /data/b > /data/ab'\npython train.py --data /data/ab\n", "/data/a"),
+                             ("N=$(ls /data/shards | wc -l)\npython train.py --n $N\n", "/data/shards"),
+                             ("find /data/shards/ -name '*.pt' | while read f; do python tok.py $f; done\npython train.py\n", "/data/shards"),
+                             ("S=$(stat -c %s /data/a)\npython train.py --size $S\n", "/data/a")):
+            with self.subTest(script):
+                said = self.refusal(script, "--exists", "/data/a", "--exists", "/data/b", "--exists", "/data/shards/")
+                self.assertIn(f"line 1 reads {path}, which is known to exist, but not its contents.", said)
+        self.assertIn("line 1 reads /data/none, which is not on this machine.", self.refusal("cat /data/none > here.out\npython train.py here.out\n"))
+        self.assertEqual(self.roles("[ -s /data/a ] || python make.py\nls /data/shards\ncat here.txt > copy.txt\npython train.py copy.txt\n", "--exists", "/data/a", "--exists", "/data/shards/")
+                         ["learner"]["command"], ["python", "train.py", "copy.txt"])
 
     def test_scripts_that_do_not_come_to_their_end(self):
         for script, said in (("python a.py\nset -u\npython b.py $DATA\n", "line 3: DATA: unbound variable"),
@@ -121,6 +151,20 @@ class Refusals(Import):
                              ("python train.py & P=$!\n(sleep 3000; kill -USR1 $P) &\nwait $P\n", "note: line 2: the script sends a signal (kill -USR1) after a time (sleep 3000): the run sends none\n"),
                              (TWO_NODES + "export MASTER_ADDR=$(scontrol show hostnames | head -n1)i\nsrun torchrun --nnodes 2 train.py\n",
                               "note: line 4: MASTER_ADDR is the name of a host and i: the plan has the address of `node.nics.interface` in the profile, else that of the hostname\n"),
+                             ("S=$(head -c 4 /dev/urandom | od -An -tu4 | tr -d ' ')\npython train.py --seed $S\n", "note: line 1: a random number differs in each job, but the plan has the one it was here\n"),
+                             ("[[ ${SLURM_RESTART_COUNT:-0} -gt 0 ]] && R=--resume\npython train.py $R\n",
+                              "note: line 1: the script asks whether its job was requeued, which it was not here: what it does then is not imported\n"),
+                             ("python a.py\nset -e\npython train.py\n", "note: line 2: before `set -e`, the script continues when a program fails: here the run stops\n"),
+                             (TWO_NODES + "A=$(getent hosts $(hostname)-hsn0 | awk '{print $1}')\nsrun python train.py --addr $A\n",
+                              "note: line 3: the script gets an address from `getent hosts rec-node-0-hsn0`: the plan uses the address of `node.nics.interface` in the profile, else that of the hostname\n"),
+                             ("mpirun -np 2 python train.py\n", "note: line 1: the processes of learner are not MPI ranks: a program that calls MPI_Init sees only itself\n"),
+                             ("srun --export=NONE,PATH=$PATH python train.py\n", "note: line 1: srun --export gives learner no other variables: here it also gets those of the shell that calls nlaunch\n"),
+                             ("python train.py --job $SLURM_JOB_ID\n", "note: line 1: learner is given ${run.id} in place of the job's id: Slurm does not know it, and no log has it in its name\n"),
+                             ("python a.py\ntouch between\npython train.py\n", "note: line 2: `touch between` is not imported: if the next program needs it, make it a `task`\n"),
+                             ("sleep 300\npython train.py\n", "note: line 1: `sleep 300` is not imported: the next program starts at once\n"),
+                             ("python train.py\ntest -f out/model && python push.py\n", "note: line 2: "),
+                             (TWO_NODES + "export MASTER_ADDR=$(scontrol show hostnames | head -n1) MASTER_PORT=29500\nsrun --overlap -N1 -n1 -w $MASTER_ADDR python store.py &\nsleep 5\nsrun --overlap --ntasks-per-node=4 python train.py\n",
+                              "note: line 4: MASTER_PORT is 29500 for store, but chosen by nlaunch for learner: they do not meet there\n"),
                              ("ulimit -n 4096\npython train.py\n", "note: line 1: ulimit -n 4096: not imported\n")):
             with self.subTest(script):
                 result, experiment, _ = self.import_text(script)
