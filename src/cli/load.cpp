@@ -136,6 +136,18 @@ std::string has_equals(const std::string& word) {
              : "";
 }
 
+/// A placeholder in the output of a command is a text of the script.
+std::string is_output(const std::string& word) {
+  for (const auto* placeholder : {"${self.", "${role."})
+    if (word.find(placeholder) != std::string::npos)
+      return fmt::format(
+          "'{}' has a placeholder, which would be a plain text: give a value, and put the placeholder into "
+          "the "
+          "experiment",
+          text::printable(word));
+  return has_equals(word);
+}
+
 std::vector<std::pair<std::string, std::string>> ClusterArgs::parted_prints() const {
   std::vector<std::pair<std::string, std::string>> parted;
   for (const auto& entry : prints) {
@@ -149,7 +161,7 @@ void add_cluster_options(Command app, ClusterArgs& args) {
   app.option("--prints", args.prints, "What a command whose line contains TEXT prints; may be repeated")
       .value_name("TEXT=OUTPUT")
       .one_word_each()
-      .checked(has_equals);
+      .checked(is_output);
   app.option("--exists", args.existing,
              "A file that exists on the cluster, or a directory (with a trailing /); may be repeated")
       .value_name("PATH")

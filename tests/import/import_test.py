@@ -769,7 +769,7 @@ class Around(Import):
         self.assertIn("is not a text file: import reads sbatch and shell scripts", self.import_text(b"\x7fELF\0\0")[0].stderr)
         self.assertEqual(self.run_import("no-such-file").returncode, REFUSED)
         self.assertEqual(self.import_text(b"python x.py\n" * 1_000_000)[0].returncode, REFUSED)
-        for words in (["--stdout", "--output", "x"], ["--name", "a b"], ["--env", "A"], ["--prints", "A"], ["--check", "--stdout"]):
+        for words in (["--stdout", "--output", "x"], ["--name", "a b"], ["--env", "A"], ["--prints", "A"], ["--prints", "A=${self.host}"], ["--check", "--stdout"]):
             self.assertEqual(self.run_import("x", *words).returncode, USAGE)
 
     def test_odd_texts_arrive(self):

@@ -656,10 +656,12 @@ void check_lost_arguments(const LintInput& input, Report& report) {
   static const RE2 kReads(R"re(\$(?:@|\*|\{@\}|\{\*\}))re");
   static const RE2 kSets(R"re(\bset\s+--|\(\)\s*\{|\bfunction\s)re");
   for (const auto& step : input.steps) {
-    const auto letter = std::ranges::find_if(step.argv, [](const std::string& word) {
-      return word.size() > 1 && word[0] == '-' && word[1] != '-' && word.ends_with('c');
-    });
-    if (step.argv.empty() || !shell::is_shell(step.argv[0]) || step.argv.end() - letter != 2) continue;
+    // Also behind a container: the last three words are `bash -c TEXT`.
+    constexpr std::size_t kWords = 3;
+    const auto size = step.argv.size();
+    if (size < kWords || !shell::is_shell(step.argv[size - kWords]) ||
+        !step.argv[size - 2].starts_with('-') || !step.argv[size - 2].ends_with('c'))
+      continue;
     const auto& text = step.argv.back();
     if (!RE2::PartialMatch(text, kReads) || RE2::PartialMatch(text, kSets)) continue;
     report.error(step.span,

@@ -334,13 +334,16 @@ void check_any_answer(const LintInput& input, Report& report) {
   if (!input.script) return;
   const SourceLines lines(input.script->file);
   static const RE2 kAsks(R"re(^\s*(?:until|while\s+!|if)\s+(curl\s[^|;&]*)(?:\s*(?:&?>|2>)[^|;]*)?;)re");
-  static const RE2 kFails(R"re(\s(?:-[a-zA-Z]*f[a-zA-Z]*|--fail(?:-with-body)?)(?:\s|$)|http_code|\s-w\s)re");
+  static const RE2 kFails(R"re(\s(?:-[a-zA-Z]*f[a-zA-Z]*|--fail(?:-with-body)?)(?:\s|$))re");
+  static const RE2 kCode(R"re(http_code|\s-w\s)re");
+  static const RE2 kThrown(R"re(\s[1&]?>\s*/dev/null)re");
   static const RE2 kOfServer(R"re(https?://|localhost|127\.0\.0\.1|:\d{4,5}|:\$)re");
   for (const auto& loop : short_loops(lines)) {
     for (auto at = loop.begin; at <= loop.end; ++at) {
       std::string asks;
       if (!polls(loop) || !RE2::PartialMatch(lines.command(at), kAsks, &asks) ||
-          RE2::PartialMatch(asks, kFails) || !RE2::PartialMatch(asks, kOfServer))
+          RE2::PartialMatch(asks, kFails) || !RE2::PartialMatch(asks, kOfServer) ||
+          (RE2::PartialMatch(asks, kCode) && !RE2::PartialMatch(lines.command(at), kThrown)))
         continue;
       return report.note(
           lines.whole(at),

@@ -419,6 +419,7 @@ TEST(LostArguments, TheInnerShellHasNone) {
   EXPECT_EQ(with("srun bash -c \"torchrun train.py \\\"\\$@\\\"\""),
             Texts{"error job.sh:3:1 \"$@\" within this text is empty: the inner shell gets no arguments"});
   EXPECT_EQ(with("srun bash -c 'python train.py $*'").size(), 1U);
+  EXPECT_EQ(with("srun apptainer exec a.sif bash -c 'python train.py \"$@\"'").size(), 1U);
   for (const std::string fine :
        {"srun bash -c 'python train.py \"$@\"' _ \"$@\"", "srun bash -c \"python train.py $*\"",
         "srun bash -c 'set -- a b; python train.py \"$@\"'", "srun python train.py \"$@\""})

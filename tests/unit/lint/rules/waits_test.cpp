@@ -179,6 +179,7 @@ TEST(AnyAnswer, EndsTheWait) {
     return found("any-answer", script("for i in 1 2; do\n  " + asks + "\n  sleep 5\ndone\n"));
   };
   EXPECT_EQ(loop("if curl --silent localhost:$PORT/health > /dev/null; then break; fi").size(), 1U);
+  EXPECT_EQ(loop("if curl -s -w '%{http_code}' localhost:8000 > /dev/null 2>&1; then break; fi").size(), 1U);
   for (const std::string fine :
        {"if curl -sf localhost:8000/health; then break; fi",
         "if curl -s --fail localhost:8000; then break; fi",
