@@ -62,6 +62,29 @@ std::string json_text(const ordered_json& json, int indent) {
   return escape_controls(json.dump(indent, ' ', false, ordered_json::error_handler_t::replace));
 }
 
+std::string json_text(const ordered_json& object, const JsonElements& elements) {
+  constexpr int kIndent = 2;
+  auto text = json_text(object, kIndent);
+  const auto empty = fmt::format("\n  \"{}\": []", elements.member);
+  const auto at = text.find(empty);
+  if (elements.count == 0 || at == std::string::npos) return text;
+  const auto end = at + empty.size() - 1;  // the closing bracket
+  const auto behind = text.substr(end);
+  text.resize(end);
+  for (std::size_t i = 0; i < elements.count; ++i) {
+    const auto element = json_text(elements.at(i), kIndent);
+    // The first one tells about how much there will be.
+    if (i == 0) text.reserve(text.size() + behind.size() + elements.count * element.size() * 3 / 2);
+    text += i == 0 ? "\n    " : ",\n    ";
+    for (const char c : element) {
+      text += c;
+      if (c == '\n') text += "    ";
+    }
+  }
+  text += "\n  ";
+  return text += behind;
+}
+
 json parse_json(std::string_view text) {
   return parse<json>(text);
 }

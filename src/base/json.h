@@ -1,4 +1,6 @@
 #pragma once
+#include <cstddef>
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
@@ -11,6 +13,16 @@ namespace nlaunch {
 /// UTF-8: invalid bytes become U+FFFD here, while dump() throws. For this reason nothing else calls dump().
 std::string json_text(const nlohmann::json& json, int indent = -1);
 std::string json_text(const nlohmann::ordered_json& json, int indent = -1);
+
+/// The elements of a member of an object, made one by one.
+struct JsonElements {
+  std::string_view member;
+  std::size_t count = 0;
+  std::function<nlohmann::ordered_json(std::size_t index)> at;
+};
+/// The text of an object, indented by 2, whose member has these elements; it is an empty array in `object`.
+/// The values of a long list at once take several times the memory of their text.
+std::string json_text(const nlohmann::ordered_json& object, const JsonElements& elements);
 
 /// The value is discarded (`is_discarded()`), and not an object, if the text is not JSON or has more than 200
 /// levels: walking and destroying a value uses stack space for each level.

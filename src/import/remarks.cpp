@@ -145,7 +145,8 @@ void remarks_of_lines(const std::vector<std::string>& lines, Imported& out) {
              fmt::format("{} may fail in the script ({}): here the run then stops", role.name, ignored));
     static const RE2 kAgain(R"(&&\s*break\b|^\s*(?:until|while\s+!)\s+[^\[(])");
     // retry() { until "$@"; do sleep 5; done; }
-    static const RE2 kArguments(R"re((?:^|[\s;!])"?\$(?:@|\*|\{@\})"?\s*(?:$|&&|\|\||;)|\beval\s)re");
+    static const RE2 kArguments(
+        R"re((?:^|[;&|{!]|\b(?:do|then|until|while|if))\s*"?\$(?:@|\*|\{@\})"?\s*(?:$|&&|\|\||;))re");
     static const RE2 kLoop(R"re((?:^|[\s;{])(?:for|while|until)\s)re");
     const bool loops = RE2::PartialMatch(text, kLoop) || !head_of_loop(lines, part.line).empty();
     const bool again = RE2::PartialMatch(text, kAgain) || (loops && RE2::PartialMatch(text, kArguments));
@@ -341,18 +342,22 @@ void remarks_of_files(const Remarked& script, Imported& out) {
   }
 }
 
-/// A remark on an argument with the job's id.
+/// A remark on the job's id as an argument for a program of Slurm: `--job $SLURM_JOB_ID`.
 void remark_of_job_id(Imported& out, const std::string& job_id) {
+  static const RE2 kNamed(R"re((?i)^--?[\w-]*job[\w-]*(=|$))re");
   for (const auto& role : out.roles) {
     if (!role.part) continue;
-    const auto& part = out.parts[*role.part];
-    if (std::ranges::none_of(part.argv, [&](const auto& word) { return word.contains(job_id); })) continue;
-    out.remarks[Destination::roles].push_back(
-        {part.line,
-         fmt::format("{} is given ${{run.id}} in place of the job's id: Slurm does not know it, and "
-                     "no log has it in its name",
-                     role.name)});
-    return;
+    const auto& argv = out.parts[*role.part].argv;
+    for (std::size_t i = 1; i < argv.size(); ++i) {
+      const bool named = (argv[i] == job_id && RE2::PartialMatch(argv[i - 1], kNamed)) ||
+                         (argv[i].ends_with("=" + job_id) && RE2::PartialMatch(argv[i], kNamed));
+      if (!named) continue;
+      out.remarks[Destination::roles].push_back(
+          {out.parts[*role.part].line,
+           fmt::format("{} is given ${{run.id}} in place of the job's id, which Slurm does not know",
+                       role.name)});
+      return;
+    }
   }
 }
 

@@ -45,6 +45,7 @@ std::string diagnose_end(const launch::RunPaths& paths, const supervise::Outcome
   using Clock = std::chrono::steady_clock;
   const bool well = std::holds_alternative<supervise::Finished>(outcome.cause);
   // What the run continued without has already been reported, and is not why it ended.
+  if (well && outcome.processes.size() > kMostProcessesRead) return "";
   if (well &&
       std::ranges::any_of(outcome.processes, [](const auto& process) { return !process.lost.empty(); }))
     return "";

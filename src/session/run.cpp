@@ -157,7 +157,8 @@ int Run::go_on(unsigned attempt, bool taken_over, const supervise::GuardianLink&
     say_end(outcome);
     if (!again(outcome) || !back_off(outcome, guardian)) {
       return finish(supervise::exit_code(outcome), supervise::name_of(outcome.cause),
-                    supervise::sentence(outcome), supervise::to_json(outcome));
+                    supervise::sentence(outcome), supervise::to_json(outcome, supervise::Processes::left_out),
+                    outcome.processes);
     }
   }
 }
@@ -379,8 +380,9 @@ void Run::say_end(const supervise::Outcome& outcome) const {
   caller_.console.say(out + diagnose_end(paths_, outcome, paint));
 }
 
-/// `details` is moved into the summary: the processes of a large run take more memory than anything else.
-void Run::write_summary(int exit_code, std::string_view outcome, const std::string& sentence, Json details) {
+/// `processes` become text one by one: as values, those of a large run take more memory than anything else.
+void Run::write_summary(int exit_code, std::string_view outcome, const std::string& sentence, Json details,
+                        std::span<const supervise::ProcessReport> processes) {
   auto summary = stamped<Json>(formats::kSummary);
   summary.update({{"run", paths_.id},
                   {"name", plan_.name},
@@ -400,16 +402,18 @@ void Run::write_summary(int exit_code, std::string_view outcome, const std::stri
     add_gpu_use(devices, paths_.attempt);
     summary["devices"] = std::move(devices);
   }
-  if (const auto kept =
-          sys::write_file_atomically(paths_.folder / "summary.json", json_text(summary, 2) + "\n");
-      !kept) {
+  auto text = json_text(summary, {"processes", processes.size(),
+                                  [&](std::size_t index) { return supervise::to_json(processes[index]); }});
+  text += '\n';
+  if (const auto kept = sys::write_file_atomically(paths_.folder / "summary.json", text); !kept) {
     caller_.console.say(fmt::format("nlaunch: {}; this run has no summary\n", kept.error().first_message()));
   }
 }
 
-int Run::finish(int exit_code, std::string_view outcome, const std::string& sentence, Json details) {
+int Run::finish(int exit_code, std::string_view outcome, const std::string& sentence, Json details,
+                std::span<const supervise::ProcessReport> processes) {
   outcome_ = outcome;
-  write_summary(exit_code, outcome, sentence, std::move(details));
+  write_summary(exit_code, outcome, sentence, std::move(details), processes);
   events_.write("end", {{"outcome", outcome}, {"exit_code", exit_code}});
   events_.observe(nullptr);
   notifier_.reset();
@@ -447,8 +451,7 @@ std::string Run::write_report() {
 /// The last words of a run that finished.
 void Run::report_end(int exit_code, const std::string& sentence) {
   // Reading the events of a larger run back would take more memory than leading it.
-  constexpr std::size_t kMostProcesses = 4096;
-  const auto facts = plan_.processes.size() <= kMostProcesses ? write_report() : "";
+  const auto facts = plan_.processes.size() <= kMostProcessesRead ? write_report() : "";
   if (exit_code != 0 || caller_.console.quiet) return;
   const auto line = text::printable(sentence) + (facts.empty() ? "" : ": " + facts);
   caller_.console.say(caller_.console.paint.green(line) + "\n");

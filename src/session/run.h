@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -66,8 +67,9 @@ class Run {
   std::string write_report();
   void report_end(int exit_code, const std::string& sentence);
   void write_summary(int exit_code, std::string_view outcome, const std::string& sentence,
-                     supervise::Json details);
-  int finish(int exit_code, std::string_view outcome, const std::string& sentence, supervise::Json details);
+                     supervise::Json details, std::span<const supervise::ProcessReport> processes);
+  int finish(int exit_code, std::string_view outcome, const std::string& sentence, supervise::Json details,
+             std::span<const supervise::ProcessReport> processes = {});
   void save(const std::string& name, const supervise::Json& content, const std::filesystem::path& folder);
   void save_text(const std::filesystem::path& file, const std::string& text);
 

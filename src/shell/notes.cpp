@@ -264,6 +264,17 @@ bool Notes::has_unknown_contents(const std::string& path) const {
          (given && fs::is_regular_file(where, error) && fs::file_size(where, error) == kTextOfGiven.size());
 }
 
+bool Notes::may_be_written(const std::string& path, const std::string& folder) const {
+  const auto relative = fs::path(path).lexically_relative(folder).native();
+  return std::ranges::any_of(recording_.commands, [&](const RecordedCommand& command) {
+    return command.fate == Fate::recorded &&
+           std::any_of(command.argv.begin() + 1, command.argv.end(), [&](const std::string& word) {
+             return names_path(word, path, false) ||
+                    (!relative.empty() && relative != "." && names_path(word, relative, false));
+           });
+  });
+}
+
 void Notes::contents(std::uint32_t line, const ProgramStart& start, const Words& argv, bool writes) {
   static const Options kReaders{"cat", "head", "tail", "sort",  "wc",   "cut",   "grep",   "egrep",
                                 "sed", "awk",  "gawk", "jq",    "tac",  "uniq",  "split",  "shuf",
@@ -290,6 +301,11 @@ void Notes::contents(std::uint32_t line, const ProgramStart& start, const Words&
     if (path && paths.back().size() > 1 && paths.back().ends_with('/')) paths.back().pop_back();
   }
   if (const auto in = start.files.find(STDIN_FILENO); in != start.files.end()) paths.push_back(in->second);
+  // `ls out | wc -l` behind `python train.py --out out`, which did not run.
+  static const Options kLists{"ls", "find", "du"};
+  if (piped && kLists.contains(name) &&
+      std::ranges::any_of(paths, [&](const auto& path) { return may_be_written(path, start.folder); }))
+    made_up(line, start, argv);
   for (auto& path : paths)
     if (has_unknown_contents(path))
       reading_.push_back({{line, std::move(path)}, piped && !in_place ? start.files.at(STDOUT_FILENO) : ""});

@@ -73,6 +73,8 @@ class Notes {
   void finish_sourced();
   void finish_written();
   [[nodiscard]] bool has_unknown_contents(const std::string& path) const;
+  /// A recorded program is told of it.
+  [[nodiscard]] bool may_be_written(const std::string& path, const std::string& folder) const;
   [[nodiscard]] std::string text_of(const std::string& script) const;
 
   const RecordRequest& request_;

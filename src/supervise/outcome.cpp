@@ -65,32 +65,6 @@ Json child_json(const ChildReport& child) {
           {"end", status_json(child.status)}};
 }
 
-Json process_json(const ProcessReport& process) {
-  auto children = Json::array();
-  for (const auto& child : process.children) children.push_back(child_json(child));
-  Json out{{"name", process.name},
-           {"host", process.host},
-           {"rank", process.rank},
-           {"program", process.program},
-           {"pid", process.pid},
-           {"started_ms", milliseconds(process.started)},
-           {"ready_ms", milliseconds(process.ready)},
-           {"ended_ms", milliseconds(process.ended)},
-           {"end", status_json(process.status)},
-           {"restarts", process.restarts},
-           {"children", std::move(children)},
-           {"ended_early", process.ended_early},
-           {"lost", process.lost},
-           {"left_behind", process.left_behind},
-           {"last_lines", process.last_lines},
-           {"log", process.log},
-           {"log_when_decided", process.log_when_decided ? Json(*process.log_when_decided) : Json(nullptr)}};
-  if (const auto& raised = process.exception)
-    out["exception"] = {
-        {"type", raised->type}, {"message", raised->message}, {"raised_ms", raised->at.count()}};
-  return out;
-}
-
 /// The first line of a message that is not blank, shortened.
 std::string first_line(const std::string& message) {
   constexpr std::size_t kLongest = 200;
@@ -392,7 +366,33 @@ std::string advice(const Outcome& outcome) {
          "or `journalctl -k` on the node";
 }
 
-Json to_json(const Outcome& outcome) {
+Json to_json(const ProcessReport& process) {
+  auto children = Json::array();
+  for (const auto& child : process.children) children.push_back(child_json(child));
+  Json out{{"name", process.name},
+           {"host", process.host},
+           {"rank", process.rank},
+           {"program", process.program},
+           {"pid", process.pid},
+           {"started_ms", milliseconds(process.started)},
+           {"ready_ms", milliseconds(process.ready)},
+           {"ended_ms", milliseconds(process.ended)},
+           {"end", status_json(process.status)},
+           {"restarts", process.restarts},
+           {"children", std::move(children)},
+           {"ended_early", process.ended_early},
+           {"lost", process.lost},
+           {"left_behind", process.left_behind},
+           {"last_lines", process.last_lines},
+           {"log", process.log},
+           {"log_when_decided", process.log_when_decided ? Json(*process.log_when_decided) : Json(nullptr)}};
+  if (const auto& raised = process.exception)
+    out["exception"] = {
+        {"type", raised->type}, {"message", raised->message}, {"raised_ms", raised->at.count()}};
+  return out;
+}
+
+Json to_json(const Outcome& outcome, Processes processes) {
   Json summary = {{"outcome", name_of(outcome.cause)}, {"exit_code", exit_code(outcome)},
                   {"what", sentence(outcome)},         {"advice", advice(outcome)},
                   {"started", outcome.started_at},     {"ended", outcome.ended_at},
@@ -404,7 +404,8 @@ Json to_json(const Outcome& outcome) {
   }
   summary["last_lines"] = outcome.last_lines;
   summary["processes"] = Json::array();
-  for (const auto& process : outcome.processes) summary["processes"].push_back(process_json(process));
+  if (processes == Processes::listed)
+    for (const auto& process : outcome.processes) summary["processes"].push_back(to_json(process));
   summary["left_behind"] = outcome.left_behind;
   summary["survivors"] = outcome.survivors;
   summary["terminal_skipped"] = {{"lines", outcome.skipped.lines}, {"bytes", outcome.skipped.bytes}};

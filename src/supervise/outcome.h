@@ -125,8 +125,10 @@ std::string sentence(const Outcome& outcome);
 std::string saved_sentence(const Outcome& outcome, const plan::Plan& plan);
 /// What to check next if the outcome itself does not explain the cause; may be empty.
 std::string advice(const Outcome& outcome);
+enum class Processes { listed, left_out };  ///< left out: an empty array
 /// For summary.json.
-Json to_json(const Outcome& outcome);
+Json to_json(const Outcome& outcome, Processes processes = Processes::listed);
+Json to_json(const ProcessReport& process);
 
 /// summary.json of a run whose supervisor was killed, written by the guardian.
 Json summary_of_lost_supervisor(sys::WaitStatus status, const std::vector<std::string>& killed,

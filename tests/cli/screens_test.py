@@ -27,7 +27,7 @@ BEGAN = NOW - 50 * 3600 - 1800  # "2d02h" for the next half an hour
 RUN = "20260131-120000-4711"
 SCRIPT = """\
 #!/bin/bash
-#SBATCH --nodes=2
+#SBATCH --nodes=2 --time=4:00:00
 #SBATCH --gpus-per-node=4
 export NCCL_DEBUG=ERROR
 export NCCL_SOCKET_IFNAME=hsn

@@ -159,12 +159,14 @@ class Refusals(Import):
                               "note: line 3: the script gets an address from `getent hosts rec-node-0-hsn0`: the plan uses the address of `node.nics.interface` in the profile, else that of the hostname\n"),
                              ("mpirun -np 2 python train.py\n", "note: line 1: the processes of learner are not MPI ranks: a program that calls MPI_Init sees only itself\n"),
                              ("srun --export=NONE,PATH=$PATH python train.py\n", "note: line 1: srun --export gives learner no other variables: here it also gets those of the shell that calls nlaunch\n"),
-                             ("python train.py --job $SLURM_JOB_ID\n", "note: line 1: learner is given ${run.id} in place of the job's id: Slurm does not know it, and no log has it in its name\n"),
+                             ("python train.py --job $SLURM_JOB_ID\n", "note: line 1: learner is given ${run.id} in place of the job's id, which Slurm does not know\n"),
                              ("python a.py\ntouch between\npython train.py\n", "note: line 2: `touch between` is not imported: if the next program needs it, make it a `task`\n"),
                              ("sleep 300\npython train.py\n", "note: line 1: `sleep 300` is not imported: the next program starts at once\n"),
                              ("python train.py\ntest -f out/model && python push.py\n", "note: line 2: "),
                              (TWO_NODES + "export MASTER_ADDR=$(scontrol show hostnames | head -n1) MASTER_PORT=29500\nsrun --overlap -N1 -n1 -w $MASTER_ADDR python store.py &\nsleep 5\nsrun --overlap --ntasks-per-node=4 python train.py\n",
                               "note: line 4: MASTER_PORT is 29500 for store, but chosen by nlaunch for learner: they do not meet there\n"),
+                             ("python train.py --out out\nLAST=$(find out -name 'step_*' | sort | tail -1)\npython export.py ${LAST:-out/final}\n",
+                              "note: line 2: the output that `find out -name 'step_*'` gave the script is made up, or true only of this machine now."),
                              ("ulimit -n 4096\npython train.py\n", "note: line 1: ulimit -n 4096: not imported\n")):
             with self.subTest(script):
                 result, experiment, _ = self.import_text(script)

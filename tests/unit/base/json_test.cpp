@@ -23,4 +23,16 @@ TEST(Json, WhatActsOnATerminalIsEscaped) {
 }
 
 }  // namespace
+TEST(Json, ElementsMadeOneByOneAreTheSameText) {
+  using Json = nlohmann::ordered_json;
+  const std::vector<Json> elements{
+      {{"name", "a\nb"}, {"list", {1, 2}}}, Json::array(), "\xff", {{"empty", Json::object()}}};
+  for (std::size_t count = 0; count <= elements.size(); ++count) {
+    Json whole{{"first", 1}, {"processes", Json::array()}, {"last", {{"processes", Json::array()}}}};
+    const auto by_one = json_text(whole, {"processes", count, [&](std::size_t i) { return elements[i]; }});
+    for (std::size_t i = 0; i < count; ++i) whole["processes"].push_back(elements[i]);
+    EXPECT_EQ(by_one, json_text(whole, 2)) << count;
+  }
+}
+
 }  // namespace nlaunch
