@@ -21,7 +21,8 @@ struct JsonElements {
   std::function<nlohmann::ordered_json(std::size_t index)> at;
 };
 /// The text of an object, indented by 2, whose member has these elements; it is an empty array in `object`.
-/// The values of a long list at once take several times the memory of their text.
+/// The values of a long list at once take several times the memory of their text. If `object` has no such
+/// member, the elements are left out.
 std::string json_text(const nlohmann::ordered_json& object, const JsonElements& elements);
 
 /// The value is discarded (`is_discarded()`), and not an object, if the text is not JSON or has more than 200

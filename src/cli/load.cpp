@@ -136,9 +136,10 @@ std::string has_equals(const std::string& word) {
              : "";
 }
 
-/// A placeholder in the output of a command is a text of the script.
-std::string is_output(const std::string& word) {
-  for (const auto* placeholder : {"${self.", "${role."})
+/// What is wrong with a word of --prints; empty if nothing is. A placeholder in the output of a command would
+/// reach the program as text.
+static std::string why_no_output(const std::string& word) {
+  for (const auto* placeholder : {"${self.", "${role.", "${run."})
     if (word.find(placeholder) != std::string::npos)
       return fmt::format(
           "'{}' has a placeholder, which would be a plain text: give a value, and put the placeholder into "
@@ -161,7 +162,7 @@ void add_cluster_options(Command app, ClusterArgs& args) {
   app.option("--prints", args.prints, "What a command whose line contains TEXT prints; may be repeated")
       .value_name("TEXT=OUTPUT")
       .one_word_each()
-      .checked(is_output);
+      .checked(why_no_output);
   app.option("--exists", args.existing,
              "A file that exists on the cluster, or a directory (with a trailing /); may be repeated")
       .value_name("PATH")

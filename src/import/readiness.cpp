@@ -348,6 +348,7 @@ void tell_of_lost_delays(Job& job) {
     for (std::size_t i = 0; i < job.kept.size(); ++i)
       covered = covered || (job.part_of(job.kept[i]).background && job.part_of(job.kept[i]).commands[0] < k &&
                             (job.out.roles[i].ready || is_ray(job.kept[i])));
+    if (is_before_one && !covered) job.out.became[k] = "left out: the next program starts at once";
     if (is_before_one && !covered && said.insert(command.line).second)
       job.remark(command.line, fmt::format("`{}` is not imported: the next program starts at once",
                                            text::shell_join(command.argv)));

@@ -52,28 +52,26 @@ void remarks_of_text(const std::vector<std::string>& lines, Imported& out) {
       out.remarks[Destination::roles].push_back(
           {number, "the command after || runs after a failure, and is not imported"});
     if (RE2::PartialMatch(line, kRandom))
-      out.remarks[Destination::roles].push_back({number,
-                                                 "$RANDOM differs in each job, but the plan has the number "
-                                                 "it was here: to give a process a free "
-                                                 "port, use `ports: [name]`"});
+      out.remarks[Destination::roles].push_back(
+          {number,
+           "$RANDOM differs in each job, but the plan has the number it was here: to give a process a free "
+           "port, use `ports: [name]`"});
     static const RE2 kOtherRandom(R"(/dev/u?random\b|\bsrand\()");
     if (RE2::PartialMatch(line, kOtherRandom))
       out.remarks[Destination::roles].push_back(
           {number, "a random number differs in each job, but the plan has the one it was here"});
     static const RE2 kRestart(R"(SLURM_RESTART_COUNT)");
     if (RE2::PartialMatch(line, kRestart))
-      out.remarks[Destination::roles].push_back(
-          {number,
-           "the script asks whether its job was requeued, which it was not here: what it does then is "
-           "not imported"});
+      out.remarks[Destination::roles].push_back({number,
+                                                 "the script asks whether its job was requeued, which it was "
+                                                 "not here: what it does then is not imported"});
     if (RE2::PartialMatch(line, kOwnPid))
       out.remarks[Destination::roles].push_back(
           {number, "$$ is a process id, which differs in each job, but the plan has the number it was here"});
     if (RE2::PartialMatch(line, kCode) && !RE2::PartialMatch(line, kEnds) && is_behind_a_program(number, out))
-      out.remarks[Destination::roles].push_back(
-          {number,
-           "the script reads an exit code, which was 0 here: what it does after a failure is not "
-           "imported, and the run stops"});
+      out.remarks[Destination::roles].push_back({number,
+                                                 "the script reads an exit code, which was 0 here: what it "
+                                                 "does after a failure is not imported, and the run stops"});
   }
   if (errexit == 0 && out.roles.size() > 1)
     out.remarks[Destination::roles].push_back(
@@ -151,10 +149,9 @@ void remarks_of_lines(const std::vector<std::string>& lines, Imported& out) {
     const bool loops = RE2::PartialMatch(text, kLoop) || !head_of_loop(lines, part.line).empty();
     const bool again = RE2::PartialMatch(text, kAgain) || (loops && RE2::PartialMatch(text, kArguments));
     if (!part.background && again)
-      remark(part.line,
-             fmt::format("the script starts {} again if it fails: here the run then stops, unless the "
-                         "experiment has `restart`",
-                         role.name));
+      remark(part.line, fmt::format("the script starts {} again if it fails: here the run then stops, unless "
+                                    "the experiment has `restart`",
+                                    role.name));
   }
   // A number of the simulated job would be the same in each run.
   static const RE2 kReckons(
@@ -176,7 +173,8 @@ void remarks_of_addresses(const shell::Recording& recording, Imported& out) {
     const bool hostname =
         name == "hostname" && (has("-I") || has("-i") || has("--ip-address") || has("--all-ip-addresses"));
     const bool ip = name == "ip" && (has("addr") || has("address") || has("a"));
-    const bool asks_names = name == "getent" || name == "dig" || name == "host" || name == "nslookup";
+    const bool hosts = name == "getent" && command.argv.size() > 1 && command.argv[1].contains("hosts");
+    const bool asks_names = hosts || name == "dig" || name == "host" || name == "nslookup";
     if (command.fate != shell::Fate::answered || !(hostname || ip || asks_names)) continue;
     const auto show = std::ranges::find(command.argv, "show");
     auto interface = show == command.argv.end() ? show : show + 1;
@@ -185,10 +183,9 @@ void remarks_of_addresses(const shell::Recording& recording, Imported& out) {
       out.interface = escaped(*interface);
     if (!std::exchange(said, true))
       out.remarks[Destination::roles].push_back(
-          {command.line,
-           fmt::format("the script gets an address from `{}`: the plan uses the "
-                       "address of `node.nics.interface` in the profile, else that of the hostname",
-                       text::printable(text::shell_join(command.argv)))});
+          {command.line, fmt::format("the script gets an address from `{}`: the plan uses the address of "
+                                     "`node.nics.interface` in the profile, else that of the hostname",
+                                     text::printable(text::shell_join(command.argv)))});
   }
 }
 
@@ -202,7 +199,8 @@ void remark_of_networks(Imported& out) {
         !RE2::FullMatch(*address->second, kSuffix, static_cast<void*>(nullptr), &suffix))
       continue;
     out.remarks[Destination::roles].push_back(
-        {part.line, fmt::format("MASTER_ADDR is the name of a host and {}: the plan has the address of "
+        {part.line, fmt::format("MASTER_ADDR is the name of a host with {} behind it, a name on another "
+                                "network at some sites: the plan has the address of "
                                 "`node.nics.interface` in the profile, else that of the hostname",
                                 suffix)});
     return;
@@ -216,9 +214,9 @@ void remarks_of_moments(const shell::Recording& recording, Imported& out) {
     return command.fate == shell::Fate::answered && shell::program_name(command.argv[0]) == "flock";
   });
   if (lock != recording.commands.end())
-    remarks.push_back({lock->line,
-                       "the run takes no lock (flock): jobs that the lock keeps apart may run at "
-                       "the same time"});
+    remarks.push_back(
+        {lock->line,
+         "the run takes no lock (flock): jobs that the lock keeps apart may run at the same time"});
   const auto main = recording.traced.empty() ? 0 : recording.traced.front().shell;
   std::map<pid_t, std::string> before;  // by shell
   for (const auto& command : recording.traced) {
@@ -275,8 +273,7 @@ void remark_of_mpi(Imported& out) {
     if (!by_mpi && !by_srun) continue;
     out.remarks[Destination::roles].push_back(
         {part.line,
-         fmt::format("the processes of {} are not MPI ranks: a program that calls MPI_Init sees only "
-                     "itself",
+         fmt::format("the processes of {} are not MPI ranks: a program that calls MPI_Init sees only itself",
                      role.name)});
     return;
   }
@@ -311,10 +308,9 @@ void remarks_of_exports(Imported& out) {
     const auto exported = shell::value_of(options, "export");
     if (!exported || shell::has(text::split(*exported, ','), "ALL")) continue;
     out.remarks[Destination::roles].push_back(
-        {part.line,
-         fmt::format("srun --export gives {} no other variables: here it also gets those of the shell "
-                     "that calls nlaunch",
-                     role.name)});
+        {part.line, fmt::format("srun --export gives {} no other variables: here it also gets those of the "
+                                "shell that calls nlaunch",
+                                role.name)});
   }
 }
 
@@ -334,10 +330,9 @@ void remarks_of_files(const Remarked& script, Imported& out) {
       });
       if ((!here && !copied) || !said.insert(file.path).second) continue;
       out.remarks[Destination::roles].push_back(
-          {0,
-           fmt::format("each run writes {} with the text that the script made of it here: later changes of "
-                       "what it is made from are lost",
-                       text::printable(file.path))});
+          {0, fmt::format("each run writes {} with the text that the script made of it here: later changes "
+                          "of what it is made from are lost",
+                          text::printable(file.path))});
     }
   }
 }
@@ -354,7 +349,7 @@ void remark_of_job_id(Imported& out, const std::string& job_id) {
       if (!named) continue;
       out.remarks[Destination::roles].push_back(
           {out.parts[*role.part].line,
-           fmt::format("{} is given ${{run.id}} in place of the job's id, which Slurm does not know",
+           fmt::format("{} is given ${{run.id}} in place of the job's id: Slurm does not know that id",
                        role.name)});
       return;
     }
@@ -396,22 +391,19 @@ bool is_made(const Imported& out, const std::string& command) {
 void remarks_of_unknowns(const shell::Recording& recording, Imported& out) {
   auto& remarks = out.remarks[Destination::experiment];
   for (const auto& one : recording.asked_for)
-    remarks.push_back(
-        {one.line,
-         fmt::format("{} is not on this machine, and the script checks whether it exists: the answer "
-                     "was no. For yes, pass --exists {}",
-                     one.name, text::shell_quote(one.name))});
+    remarks.push_back({one.line, fmt::format("{} is not on this machine, and the script checks whether it "
+                                             "exists: the answer was no. For yes, pass --exists {}",
+                                             one.name, text::shell_quote(one.name))});
   for (const auto& one : recording.made_up)
     remarks.push_back(
-        {one.line,
-         fmt::format("the output that `{}` gave the script is made up, or true only of this machine now. To "
-                     "change it, use --prints 'PART OF THE COMMAND=TEXT'",
-                     one.name)});
+        {one.line, fmt::format("the output that `{}` gave the script is made up, or true only of this "
+                               "machine now. To change it, use --prints 'PART OF THE COMMAND=TEXT'",
+                               one.name)});
   for (const auto& one : recording.missing_arguments)
     remarks.push_back(
-        {one.line, fmt::format("the script reads its argument ${}, which was not given: pass its arguments "
-                               "after --",
-                               one.name)});
+        {one.line,
+         fmt::format("the script reads its argument ${}, which was not given: pass its arguments after --",
+                     one.name)});
   for (const auto& one : recording.unset) {
     const auto place = fmt::format("{}:{}: ", text::printable(shell::program_name(one.script)), one.line);
     remarks.push_back({one.script.empty() ? one.line : 0,
@@ -457,8 +449,8 @@ void remarks_of_directives(const Remarked& script, Imported& out) {
   if (script.directives.array_line > 0 && !script.allocation.array.empty())
     out.remarks[Destination::experiment].push_back(
         {script.directives.array_line,
-         fmt::format("--array={}: this is one task of the array, {}. To import "
-                     "another, use --env SLURM_ARRAY_TASK_ID=N",
+         fmt::format("--array={}: this is one task of the array, {}. To import another, use --env "
+                     "SLURM_ARRAY_TASK_ID=N",
                      text::printable(script.directives.array_text),
                      script.allocation.array_task.value_or(script.allocation.array.front()))});
   for (const auto& one : script.recording.placeholders)

@@ -44,8 +44,8 @@ std::string diagnose_end(const launch::RunPaths& paths, const supervise::Outcome
   if (!ended_by_itself(outcome.cause)) return "";
   using Clock = std::chrono::steady_clock;
   const bool well = std::holds_alternative<supervise::Finished>(outcome.cause);
-  // What the run continued without has already been reported, and is not why it ended.
   if (well && outcome.processes.size() > kMostProcessesRead) return "";
+  // What the run continued without has already been reported, and is not why it ended.
   if (well &&
       std::ranges::any_of(outcome.processes, [](const auto& process) { return !process.lost.empty(); }))
     return "";

@@ -124,6 +124,29 @@ Started of_mpirun(const Words& argv, const Allocation& allocation) {
   return started;
 }
 
+/// TACC's: ibrun [-n TASKS] [-o OFFSET] [task_affinity] PROGRAM. The offset counts tasks of the job.
+Started of_ibrun(const Words& argv, const Allocation& allocation) {
+  static const Options kValued{"-n", "-np", "-o"};
+  auto end = program_at(argv, 1, kValued);
+  const auto component = allocation.component(0).value_or(Allocation::Component{});
+  const auto all =
+      tasks_of(nodes_of(component), component.tasks_per_node, component.nodes * component.tasks_per_node);
+  auto wanted = number_option(argv, end, "-n", "");
+  if (!wanted) wanted = number_option(argv, end, "-np", "");
+  const auto offset = std::min<std::size_t>(number_option(argv, end, "-o", "").value_or(0), all.size());
+  const auto count = std::min<std::size_t>(wanted.value_or(UINT32_MAX), all.size() - offset);
+  while (end < argv.size() && argv[end].ends_with("_affinity")) ++end;
+  Started started{rest(argv, end), {}};
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto& first = all[offset];
+    const auto& slot = all[offset + i];
+    const auto before = slot.node == first.node ? first.local_rank : 0U;
+    started.tasks.push_back({static_cast<std::uint32_t>(i), slot.local_rank - before, slot.node,
+                             slot.node_of_step - first.node_of_step});
+  }
+  return started;
+}
+
 /// The image after the options of apptainer, singularity or enroot.
 std::size_t image_at(const Words& argv, std::size_t from) {
   const auto name = program_name(argv[0]);
@@ -171,6 +194,7 @@ std::size_t image_of_docker_at(const Words& argv, std::size_t from) {
                               "--openmpi-pmix",
                               "--help",
                               "--latest",
+                              "--rootfs",
                               "--read-only-tmpfs"};
   constexpr std::string_view kFlagLetters = "ditPqT";
   for (auto i = from; i < argv.size(); ++i) {
@@ -253,7 +277,7 @@ struct LauncherRow {
 constexpr LauncherRow kLaunchers[] = {
     {"srun", of_srun},
     {"mpirun", of_mpirun},
-    {"ibrun", of_mpirun},
+    {"ibrun", of_ibrun},
     {"mpiexec", of_mpirun},
     {"orterun", of_mpirun},
     {"apptainer", of_container},

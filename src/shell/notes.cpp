@@ -256,12 +256,14 @@ void Notes::read_by(std::uint32_t line, const ProgramStart& start, const Words& 
 }
 
 bool Notes::has_unknown_contents(const std::string& path) const {
-  const bool given = written_.is_given(path) || written_.is_given(path + "/");
-  if (!given && !written_.is_made_by_job(path)) return false;
   std::error_code error;
   const auto where = layer_.map_to_read(path);
-  return !fs::exists(where, error) || fs::is_empty(where, error) ||
-         (given && fs::is_regular_file(where, error) && fs::file_size(where, error) == kTextOfGiven.size());
+  if (fs::is_regular_file(where, error) &&
+      is_of_given(sys::read_regular_file(where, kLargestScript).value_or("")))
+    return true;
+  const bool given = written_.is_given(path) || written_.is_given(path + "/");
+  if (!given && !written_.is_made_by_job(path)) return false;
+  return !fs::exists(where, error) || fs::is_empty(where, error);
 }
 
 bool Notes::may_be_written(const std::string& path, const std::string& folder) const {

@@ -173,8 +173,10 @@ void RecordedCommands::note_files(const ProgramStart& start, RecordedCommand& co
   for (const auto& [fd, file] : command.files)
     if (fd > 0) written_.redirected(file);
   command.given = written_.told_to({told, command.environment, command.folder});
-  for (auto& file : command.given)
+  for (auto& file : command.given) {
+    if (file.text && is_of_given(*file.text)) recording_.contents.push_back({command.line, file.path});
     if (file.text) file.text = without_own(std::move(*file.text), own_);
+  }
 }
 
 }  // namespace nlaunch::shell

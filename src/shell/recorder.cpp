@@ -152,6 +152,7 @@ class Recorder final : public Watcher {
     const bool runs = is_of_system(start.path) && only_computes(program) && !layer_.covers(start.path);
     if (runs && is_shell(program)) return start_of_shell(start, argv, program);
     if (runs && watches_output(start, argv)) {
+      if (follows_file(argv)) shows_output_.insert(file_of(start, STDOUT_FILENO));
       const bool finds = !looks_for_failure(start, argv);
       note(start, std::move(argv), Fate::answered);
       return answer({"", finds ? 0 : 1});
@@ -198,7 +199,8 @@ class Recorder final : public Watcher {
       if (Allocation::is_port(text::trim(said->text))) said->text = free_port(start) + "\n";
       static const Options kKnown{"scontrol",      "hostname", "getent", "host",   "dig",  "nslookup", "ray",
                                   "get_free_port", "conda",    "mamba",  "sbatch", "curl", "wget"};
-      if (is_page(*said) || (!kKnown.contains(name) && !is_port_or_address(*said)))
+      const bool of_user = name == "getent" && (has(argv, "passwd") || has(argv, "group"));
+      if (of_user || is_page(*said) || (!kKnown.contains(name) && !is_port_or_address(*said)))
         notes_.made_up(places_.line_of(start.pid), start, argv);
       if (auto job = name == "sbatch" ? submissions_.read(start, argv) : std::nullopt)
         recording_.submitted.push_back(std::move(*job));
@@ -460,12 +462,9 @@ class Recorder final : public Watcher {
   /// any `tail -f`, which does not end.
   [[nodiscard]] bool watches_output(const ProgramStart& start, const Words& argv) const {
     const auto name = program_name(argv[0]);
-    const bool follows = name == "tail" && std::ranges::any_of(argv, [](const auto& word) {
-                           return word == "-f" || word == "-F" || word.starts_with("--follow");
-                         });
     const bool looks = name == "grep" || name == "egrep";
     const auto in = file_of(start, STDIN_FILENO);
-    return ((follows || looks) && names_output(start, argv)) || waits_forever(argv) ||
+    return follows_file(argv) || (looks && names_output(start, argv)) ||
            (looks && in.starts_with("pipe:") && shows_output_.contains(in));
   }
 

@@ -147,6 +147,10 @@ void make_file(const fs::path& path, const std::string& text, mode_t mode, Scrat
 
 }  // namespace
 
+bool is_of_given(std::string_view text) {
+  return text.find(kTextOfGiven.substr(0, kTextOfGiven.size() - 1)) != std::string_view::npos;
+}
+
 bool make_own_files(const OwnFiles& own, bool keeps_trace) {
   std::error_code error;
   fs::create_directory(own.programs(), error);

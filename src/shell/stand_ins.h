@@ -28,11 +28,14 @@ struct OwnFiles {
   [[nodiscard]] std::string output() const { return folder / "output"; }
 };
 
+/// What a file contains of which is only known that it exists. It is a comment for those that read it here,
+/// and is found again in what is made of the file.
+inline constexpr std::string_view kTextOfGiven = "# nlaunch: what is in this file is not known here\n";
+/// True for such a text, or one that was made of it.
+bool is_of_given(std::string_view text);
+
 /// Creates the files in the existing directory. `keeps_trace`: as in RecordRequest. Returns false if they
 /// cannot be written.
-/// What a file contains of which is only known that it exists: `[ -s FILE ]` is true.
-inline constexpr std::string_view kTextOfGiven = "\n";
-
 bool make_own_files(const OwnFiles& own, bool keeps_trace);
 
 /// Creates in the layer what the request says is there: files on the cluster, files that were written before,

@@ -45,36 +45,59 @@ std::uint64_t seconds_of_sleep(const Words& argv) {
   return seconds;
 }
 
+bool follows_file(const Words& argv) {
+  static const RE2 kFollows(R"(-(?:\d+|[qvz])*[fF].*|--follow.*)");  // -f, -fn0, -100f
+  return program_name(argv[0]) == "tail" &&
+         std::ranges::any_of(argv, [](const auto& word) { return RE2::FullMatch(word, kFollows); });
+}
+
 bool waits_forever(const Words& argv) {
   const auto name = program_name(argv[0]);
   if (name == "sleep") return has(argv, "infinity") || has(argv, "inf");
-  const bool follows = std::ranges::any_of(
-      argv, [](const auto& word) { return word == "-f" || word == "-F" || word.starts_with("--follow"); });
   const bool ends = std::ranges::any_of(argv, [](const auto& word) { return word.starts_with("--pid"); });
-  return name == "tail" && follows && !ends;
+  return follows_file(argv) && !ends;
 }
 
-std::optional<std::string> script_of_shell(const Words& argv) {
+namespace {
+
+/// What a shell is called with, up to its first operand.
+struct ShellCall {
+  bool text = false;      ///< -c
+  bool commands = false;  ///< -s
+  std::size_t operand = 0;
+};
+
+ShellCall call_of_shell(const Words& argv) {
+  ShellCall call{.operand = argv.size()};
   for (std::size_t i = 1; i < argv.size(); ++i) {
-    const auto& word = argv[i];
-    if (word == "-c" || (word.size() > 2 && word[0] == '-' && word[1] != '-' && word.ends_with('c')))
-      return std::nullopt;
-    const bool short_ones = word.size() > 1 && (word[0] == '-' || word[0] == '+') && word[1] != '-';
-    const bool names_one = short_ones && (word.ends_with('o') || word.ends_with('O'));  // -euo pipefail
-    if (names_one || word == "--rcfile" || word == "--init-file") {
-      ++i;
-    } else if (!word.starts_with('-') && !word.starts_with('+')) {
-      return word;
+    const std::string_view word = argv[i];
+    const bool ends = word == "--" || word == "-";
+    const bool is_option = word.size() > 1 && (word[0] == '-' || word[0] == '+');
+    if (ends || !is_option) {
+      call.operand = ends ? i + 1 : i;
+      break;
     }
+    const bool is_long = word.starts_with("--");
+    call.text = call.text || (!is_long && word[0] == '-' && word.contains('c'));
+    call.commands = call.commands || (!is_long && word[0] == '-' && word.contains('s'));
+    // -euo pipefail
+    const bool names_one = !is_long && (word.ends_with('o') || word.ends_with('O'));
+    if (names_one || word == "--rcfile" || word == "--init-file") ++i;
   }
-  return std::nullopt;
+  return call;
+}
+
+}  // namespace
+
+std::optional<std::string> script_of_shell(const Words& argv) {
+  const auto call = call_of_shell(argv);
+  if (call.text || call.commands || call.operand >= argv.size()) return std::nullopt;
+  return argv[call.operand];
 }
 
 bool reads_commands(const Words& argv) {
-  const bool has_text = std::any_of(argv.begin() + 1, argv.end(), [](const auto& word) {
-    return word.size() > 1 && word[0] == '-' && word[1] != '-' && word.ends_with('c');
-  });
-  return is_shell(argv[0]) && !has_text && (has(argv, "-s") || !script_of_shell(argv));
+  const auto call = call_of_shell(argv);
+  return is_shell(argv[0]) && !call.text && (call.commands || call.operand >= argv.size());
 }
 
 std::optional<std::string> option(const Words& argv, std::size_t end, std::string_view letter,

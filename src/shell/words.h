@@ -26,7 +26,9 @@ Words rest(const Words& argv, std::size_t from);
 
 /// How long `sleep 4h 30` takes, in whole seconds; words that are no time count as 0.
 std::uint64_t seconds_of_sleep(const Words& argv);
-/// `sleep infinity`, `tail -f FILE`
+/// `tail -f FILE`
+bool follows_file(const Words& argv);
+/// `sleep infinity`, and `tail -f FILE` without --pid
 bool waits_forever(const Words& argv);
 
 /// "job.sh" for `bash -x job.sh A`; nullopt for `bash -c TEXT`, or a shell that is given none.

@@ -720,6 +720,23 @@ class NodeLists(Import):
         roles = self.roles(TWO_NODES + "for h in $(scontrol show hostnames); do ssh $h bash -s <<'EOF' &\npython train.py\nEOF\ndone\nwait\n")
         self.assertEqual(roles["learner"]["command"], ["python", "train.py"])
 
+    def test_a_shell_with_its_commands_as_input_may_have_arguments(self):
+        roles = self.roles("bash -s -- --lr 1 <<'EOF'\npython train.py \"$@\"\nEOF\n")
+        self.assertEqual(roles["learner"]["command"], ["python", "train.py", "--lr", "1"])
+
+    def test_programs_in_a_loop_that_are_tested_are_no_poll(self):
+        roles = self.roles("#SBATCH --gpus-per-node=4\nCUDA_VISIBLE_DEVICES=0 vllm serve m --port 8000 &\nuntil curl -sf localhost:8000/health; do sleep 5; done\n"
+                           "for c in a b; do\n  if CUDA_VISIBLE_DEVICES=1 python eval.py --c $c; then\n    echo ok\n  else\n    echo failed\n  fi\ndone\n")
+        self.assertEqual(len(roles), 3)
+
+    def test_a_log_may_be_followed_until_a_line_comes(self):
+        roles = self.roles("set -e\n#SBATCH --gpus-per-node=2\nvllm serve m --port 8000 > s.log 2>&1 &\ntail -fn0 s.log | grep -qm1 startup\npython eval.py\n")
+        self.assertEqual(list(roles), ["engine", "learner"])
+
+    def test_tasks_of_ibrun_begin_at_an_offset(self):
+        roles = self.roles("#!/bin/bash\n#SBATCH --nodes=2 --ntasks-per-node=4 --gpus-per-node=4\nibrun -n 4 -o 0 task_affinity python a.py &\nibrun -n 4 -o 4 python b.py &\nwait\n")
+        self.assertEqual(sorted(role["command"] for role in roles.values()), [["python", "a.py"], ["python", "b.py"]])
+
     def test_a_login_by_ssh_has_the_name_of_its_user(self):
         _, experiment, _ = self.planned(TWO_NODES + "for h in $(scontrol show hostnames); do ssh $h \"cd $PWD && python train.py\" & done; wait\n")
         self.assertNotIn("env", experiment)

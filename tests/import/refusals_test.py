@@ -73,13 +73,15 @@ class Refusals(Import):
                  "after it, the script waits for a line of its output (line 2) in a way that import does not recognise: use until grep -q LINE FILE, or wait for its port (nc, curl)"),
                 ("#SBATCH --gpus-per-node=4\npython -m sglang.launch_server --model m --tp 2 --base-gpu-id 2 --port 30000 &\nuntil curl -sf localhost:30000/health; do sleep 5; done\n"
                  "CUDA_VISIBLE_DEVICES=0,1 torchrun --nproc_per_node=2 train.py\n",
-                 "line 2: `2` is a GPU by its number on the node, but engine sees only its own 2 GPUs, numbered from 0: choose them with CUDA_VISIBLE_DEVICES in the script, and leave this out [import.visible]"),
+                 "line 2: `--base-gpu-id 2` is a GPU by its number on the node, but engine sees only its own 2 GPUs, numbered from 0: choose them with CUDA_VISIBLE_DEVICES in the script, and leave this out [import.visible]"),
                 ("f() { python eval.py $1; }\nexport -f f\nseq 0 3 | xargs -P 2 -I{} bash -c 'f {}'\n", "xargs starts several programs at once (-P)"),
                 ("while [ ! -f /data/shard.jsonl ]; do sleep 5; done\npython train.py --data /data/shard.jsonl\n",
                  "line 1 waits for /data/shard.jsonl, which nothing in the script makes, and a run waits for no file: submit the job when it is there (sbatch --dependency), or let the program wait [import.waits]"),
                 ("parallel -j 2 srun -N1 python train.py --lr {} ::: 1e-4 1e-5\n", "line 1: parallel starts several programs at once, which are not recorded"),
                 ("python a.py & A=$!\npython b.py & B=$!\nwhile kill -0 $A 2>/dev/null && kill -0 $B 2>/dev/null; do sleep 5; done\nkill $A $B\nwait\npython c.py\n",
                  "line 3: the script waits for the first of several programs to exit, and a plan waits for all of a stage [import.wait]"),
+                ("python a.py & A=$!\npython b.py & B=$!\nwhile kill -0 $A >/dev/null 2>&1 && kill -0 $B &>/dev/null; do sleep 5; done\npython c.py\n",
+                 "line 3: the script waits for the first of several programs to exit"),
                 ("python a.py & A=$!\nwhile [ -d /proc/$A ]; do sleep 5; done\npython c.py\n", "line 2: the script waits for a process by /proc, which is not recorded: use wait, or kill -0"),
                 ("#SBATCH --gpus-per-node=4\nvllm serve m --port 8000 &\nuntil python -c 'import socket; socket.create_connection((\"localhost\", 8000))'; do sleep 1; done\npython eval.py\n",
                  "while another program runs: a plan would try once. Wait with curl or nc, which import knows [import.poll]"),
@@ -105,6 +107,9 @@ class Refusals(Import):
             with self.subTest(script):
                 said = self.refusal(script, "--exists", "/data/a", "--exists", "/data/b", "--exists", "/data/shards/")
                 self.assertIn(f"line 1 reads {path}, which is known to exist, but not its contents.", said)
+        for makes in ("cp /data/a conf.yaml\necho 'x: 1' >> conf.yaml\n", "cat /data/a | tee conf.yaml\n"):
+            made = self.refusal(makes + "python train.py --config conf.yaml\n", "--exists", "/data/a")
+            self.assertIn("conf.yaml, which is known to exist, but not its contents.", made)
         self.assertIn("line 1 reads /data/none, which is not on this machine.", self.refusal("cat /data/none > here.out\npython train.py here.out\n"))
         self.assertEqual(self.roles("[ -s /data/a ] || python make.py\nls /data/shards\ncat here.txt > copy.txt\npython train.py copy.txt\n", "--exists", "/data/a", "--exists", "/data/shards/")
                          ["learner"]["command"], ["python", "train.py", "copy.txt"])
@@ -150,7 +155,7 @@ class Refusals(Import):
                              ("exec 9> lock\nflock 9\npython train.py\n", "note: line 2: the run takes no lock (flock): jobs that the lock keeps apart may run at the same time\n"),
                              ("python train.py & P=$!\n(sleep 3000; kill -USR1 $P) &\nwait $P\n", "note: line 2: the script sends a signal (kill -USR1) after a time (sleep 3000): the run sends none\n"),
                              (TWO_NODES + "export MASTER_ADDR=$(scontrol show hostnames | head -n1)i\nsrun torchrun --nnodes 2 train.py\n",
-                              "note: line 4: MASTER_ADDR is the name of a host and i: the plan has the address of `node.nics.interface` in the profile, else that of the hostname\n"),
+                              "note: line 4: MASTER_ADDR is the name of a host with i behind it, a name on another network at some sites: the plan has the address of `node.nics.interface` in the profile, else that of the hostname\n"),
                              ("S=$(head -c 4 /dev/urandom | od -An -tu4 | tr -d ' ')\npython train.py --seed $S\n", "note: line 1: a random number differs in each job, but the plan has the one it was here\n"),
                              ("[[ ${SLURM_RESTART_COUNT:-0} -gt 0 ]] && R=--resume\npython train.py $R\n",
                               "note: line 1: the script asks whether its job was requeued, which it was not here: what it does then is not imported\n"),
@@ -159,7 +164,7 @@ class Refusals(Import):
                               "note: line 3: the script gets an address from `getent hosts rec-node-0-hsn0`: the plan uses the address of `node.nics.interface` in the profile, else that of the hostname\n"),
                              ("mpirun -np 2 python train.py\n", "note: line 1: the processes of learner are not MPI ranks: a program that calls MPI_Init sees only itself\n"),
                              ("srun --export=NONE,PATH=$PATH python train.py\n", "note: line 1: srun --export gives learner no other variables: here it also gets those of the shell that calls nlaunch\n"),
-                             ("python train.py --job $SLURM_JOB_ID\n", "note: line 1: learner is given ${run.id} in place of the job's id, which Slurm does not know\n"),
+                             ("python train.py --job $SLURM_JOB_ID\n", "note: line 1: learner is given ${run.id} in place of the job's id: Slurm does not know that id\n"),
                              ("python a.py\ntouch between\npython train.py\n", "note: line 2: `touch between` is not imported: if the next program needs it, make it a `task`\n"),
                              ("sleep 300\npython train.py\n", "note: line 1: `sleep 300` is not imported: the next program starts at once\n"),
                              ("python train.py\ntest -f out/model && python push.py\n", "note: line 2: "),

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <re2/re2.h>
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 
@@ -9,26 +10,44 @@
 #include "lint/programs.h"
 #include "lint/rule.h"
 #include "lint/script_text.h"
+#include "lint/shell_options.h"
 #include "shell/allocation.h"
+#include "shell/launchers.h"
 #include "shell/words.h"
 
-/// Containers of docker and podman: their daemon starts them, not the job.
+/// Containers of docker: its daemon starts them, not the job.
 namespace nlaunch::lint {
 namespace {
 
-/// `docker run`, also behind sudo or srun.
-bool runs_container(const ScriptCommand& command) {
-  const auto& words = command.words;
-  const auto at = shell::program_name(words[0]) == "sudo" ? 1U : 0U;
-  return words.size() > at + 1 && shell::program_name(words[at]) == "docker" && words[at + 1] == "run";
+/// The words of `docker run …`, also behind sudo or srun; empty for another command.
+shell::Words docker_run_in(const ScriptCommand& command) {
+  const auto first = shell::program_name(command.words[0]);
+  const bool by_other = first == "sudo" || first == "srun";
+  for (std::size_t i = 0; i + 1 < command.words.size(); ++i) {
+    if (shell::program_name(command.words[i]) == "docker" && command.words[i + 1] == "run")
+      return shell::rest(command.words, i);
+    if (!by_other) break;
+  }
+  return {};
+}
+
+/// Its own options, up to the image.
+shell::Words options_of(const shell::Words& docker) {
+  if (docker.empty()) return {};
+  const auto started = shell::started_by(docker, {});
+  const auto behind = started ? started->argv.size() + 1 : 1;
+  return {docker.begin(), docker.end() - static_cast<std::ptrdiff_t>(std::min(behind, docker.size()))};
 }
 
 void check_container_left(const LintInput& input, Report& report) {
-  if (!input.script || input.batch.empty()) return;
-  static const RE2 kEnds(R"re(\btrap\s[^\n]*(?:docker|clean|stop|finish|on_exit|teardown))re");
-  if (RE2::PartialMatch(without_comments(SourceLines(input.script->file)), kEnds)) return;
+  if (!input.script || input.batch.empty() || has_exit_trap(*input.script)) return;
   for (const auto& command : input.script->commands) {
-    if (!runs_container(command) || command.span.file != input.script->file) continue;
+    const auto options = options_of(docker_run_in(command));
+    const bool works = std::ranges::any_of(options, [](const std::string& word) {
+      return word.starts_with("--gpus") || word.starts_with("--runtime") || word.starts_with("--device") ||
+             word == "-d" || word == "--detach";
+    });
+    if (!works || command.span.file != input.script->file) continue;
     return report.note(
         command.span,
         {"the end of the job may leave this container running",
@@ -57,13 +76,15 @@ void check_container_name(const LintInput& input, Report& report) {
   static const RE2 kRemoves(R"re(\b(?:docker|podman)\s+(?:rm|container\s+rm)\b|--replace\b)re");
   const bool removes = RE2::PartialMatch(without_comments(lines), kRemoves);
   const bool alone = has_option(input.batch, {"--exclusive"});
+  static const RE2 kDiffers(
+      R"re(--name[= ]["']?[^\s"']*(?:\$\(|`|\$\$|\$\{?(?:RANDOM|SLURM_|BASHPID|EPOCH)))re");
   for (const auto& command : input.script->commands) {
-    const auto name = runs_container(command)
-                          ? shell::option(command.words, command.words.size(), "", "--name")
-                          : std::nullopt;
-    const bool differs = name && name->find(std::string(shell::Allocation{}.job_id)) != std::string::npos;
+    const auto options = options_of(docker_run_in(command));
+    const auto name = shell::option(options, options.size(), "", "--name");
+    const bool differs = (name && name->find(std::string(shell::Allocation{}.job_id)) != std::string::npos) ||
+                         RE2::PartialMatch(lines.command(command.span.line), kDiffers);
     // Outside of a job, a script may be meant to run once at a time.
-    const bool is_left = !removes && !shell::has(command.words, "--rm");
+    const bool is_left = !removes && !shell::has(options, "--rm");
     if (!name || differs || command.span.file != input.script->file || (removes && alone) ||
         (!job && !is_left))
       continue;

@@ -46,7 +46,8 @@ bool only_prints_code(const SourceLines& lines, std::uint32_t line) {
 std::set<std::string> killed_ids(const Script& script) {
   std::set<std::string> ids;
   for (const auto& command : script.commands)
-    if (command.words[0] == "kill") ids.insert(command.words.begin() + 1, command.words.end());
+    if (command.words[0] == "kill" && !shell::has(command.words, "-0"))
+      ids.insert(command.words.begin() + 1, command.words.end());
   return ids;
 }
 

@@ -469,7 +469,10 @@ const Registered<Rule> slurm_unset_rule{{
 
 void check_no_time(const LintInput& input, Report& report) {
   if (!input.script || input.batch.empty() || !input.components.empty()) return;
-  if (has_option(input.batch, {"--time", "-t", "--deadline"})) return;
+  const bool said = std::ranges::any_of(input.batch, [](const StepOption& option) {
+    return option.text.starts_with("--ti") || option.text.starts_with("--deadline");  // also what is misspelt
+  });
+  if (said || has_option(input.batch, {"-t"})) return;
   const bool works =
       std::ranges::any_of(input.script->programs, [](const Program& program) { return program.works; });
   if (!works) return;
@@ -496,24 +499,25 @@ const Registered<Rule> no_time_rule{{
 bool installs(const ScriptCommand& command) {
   const auto& words = command.words;
   const auto name = shell::program_name(words[0]);
-  std::size_t at = 1;
+  auto from = words.begin() + 1;
   if (name == "uv" || (name.starts_with("python") && shell::has(words, "-m"))) {
-    const auto pip = std::ranges::find(words, "pip");
-    if (pip == words.end()) return false;
-    at = static_cast<std::size_t>(pip - words.begin()) + 1;
+    from = std::ranges::find(words, "pip");
+    if (from == words.end()) return false;
+    ++from;
   } else if (name != "pip" && name != "pip3" && name != "conda" && name != "mamba") {
     return false;
   }
   const bool elsewhere = std::ranges::any_of(words, [](const std::string& word) {
     return word.starts_with("--target") || word == "-t" || word.starts_with("--prefix") || word == "-p";
   });
-  return at < words.size() && words[at] == "install" && !elsewhere;
+  const auto verb = std::find_if(from, words.end(), [](const auto& word) { return !word.starts_with('-'); });
+  return verb != words.end() && *verb == "install" && !elsewhere;
 }
 
 /// The script makes the environment itself, or runs in a container that is made for it.
 bool makes_environment(const Script& script) {
   static const RE2 kMakes(
-      R"re(-m\s+venv\b|\bvirtualenv\b|\buv\s+venv\b|\b(conda|mamba)\s+(env\s+)?create\b|--container-image|\b(docker|podman|apptainer|singularity|enroot)\s)re");
+      R"re(-m\s+venv\b|\bvirtualenv\b|\buv\s+venv\b|\b(conda|mamba)\s+(env\s+)?create\b|\bPYTHONUSERBASE=|(?:source|\.)\s+["']?(?:\$\{?(?:SLURM_)?TMPDIR\b|/tmp/|/dev/shm/)|--container-image|\b(docker|podman|apptainer|singularity|enroot)\s)re");
   return RE2::PartialMatch(without_comments(SourceLines(script.file)), kMakes);
 }
 

@@ -273,8 +273,14 @@ void check_launchers_of_loop(const LintInput& input, const Program& program, con
 
 /// `trainer.nnodes=1` of verl: how many nodes and GPUs of its Ray cluster it uses.
 void check_trainer_size(const LintInput& input, Report& report) {
-  if (!input.script || !ran_to_its_end(*input.script)) return;
+  if (!input.script || !ran_to_its_end(*input.script) || (!input.nodes && input.batch.empty())) return;
   const auto nodes = input.nodes.value_or(1);
+  const bool divides = std::ranges::any_of(input.script->programs, [](const Program& one) {
+    return is_server(one) || !variable(one, "CUDA_VISIBLE_DEVICES").empty() ||
+           std::ranges::any_of(one.words, [](const auto& word) {
+             return word.starts_with("rollout.n") || word.starts_with("reward_model.n");
+           });
+  });
   for (const auto& program : input.script->programs) {
     const auto said = [&](std::string_view name) -> std::optional<std::uint32_t> {
       for (const auto& word : program.words)
@@ -287,12 +293,14 @@ void check_trainer_size(const LintInput& input, Report& report) {
     const auto wants = *of_nodes * *of_gpus;
     const auto there = nodes * *input.gpus;
     const auto asked =
-        fmt::format("verl uses {} with {} each, but the job has {} with {}", text::count(*of_nodes, "node"),
+        fmt::format("verl uses {} times {}, but the job has {} times {}", text::count(*of_nodes, "node"),
                     text::count(*of_gpus, "GPU"), nodes, *input.gpus);
     constexpr auto kInstead = "trainer.nnodes=$SLURM_JOB_NUM_NODES, and trainer.n_gpus_per_node as requested";
+    constexpr auto kSource = "verl, verl/trainer/config/ppo_trainer.yaml";
     if (wants > there)
-      return report.error(program.span, {asked, "it waits for GPUs that Ray never has", kInstead, ""});
-    if (wants < there) return report.warning(program.span, {asked, "the others stay idle", kInstead, ""});
+      return report.error(program.span, {asked, "it waits for GPUs that Ray never has", kInstead, kSource});
+    if (wants < there && !divides)
+      return report.warning(program.span, {asked, "the others stay idle", kInstead, kSource});
   }
 }
 

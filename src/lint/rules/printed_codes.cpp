@@ -240,9 +240,9 @@ void check_exit_code_printed(const LintInput& input, Report& report) {
 /// The first branch of an `if` is the one of the failure: `if ! srun …; then`, `if [ $? -ne 0 ]; then`;
 /// nullopt if the line is no such test. `by_itself`: the line runs the program.
 std::optional<bool> tests_failure(std::string_view line, bool by_itself) {
-  static const RE2 kRuns(R"re(^if\s+(!\s+)?[^\[(].*;\s*then$)re");
+  static const RE2 kRuns(R"re(^if\s+(!\s+)?[^\s\[(].*?(?:;\s*then)?$)re");
   static const RE2 kReads(
-      R"re(^if\s+(?:\[\[?|test|\(\()\s*"?\$\?"?\s*(-ne|!=|-gt|>|-eq|==?)\s*0\s*(?:\]\]?|\)\))?\s*;\s*then$)re");
+      R"re(^if\s+(?:\[\[?|test|\(\()\s*"?\$\?"?\s*(-ne|!=|-gt|>|-eq|==?)\s*0\s*(?:\]\]?|\)\))?\s*(?:;\s*then)?$)re");
   std::string sign;
   const auto text = text::trim(line);
   if (by_itself) {

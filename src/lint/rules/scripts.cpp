@@ -205,34 +205,58 @@ const Registered<Rule> unset_rule{{
     .check = check_unset,
 }};
 
-/// What bash has and sh does not, and how it looks.
+/// A line without what is in quotes, and without its comment.
+std::string outside_quotes(std::string_view line) {
+  std::string out;
+  char quote = 0;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const char c = line[i];
+    if (quote == 0 && c == '#' && (i == 0 || line[i - 1] == ' ')) break;
+    if (c == '\\' && quote != '\'') {
+      ++i;
+    } else if (quote != 0) {
+      if (c == quote) quote = 0;
+    } else if (c == '"' || c == '\'') {
+      quote = c;
+      out += '_';
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
 void check_not_sh(const LintInput& input, Report& report) {
   if (!input.script) return;
   static const RE2 kSh(R"re(^#!\s*(?:/usr)?/bin/(?:env\s+)?(?:sh|dash)(?:\s|$))re");
+  static const RE2 kExecs(R"re((?m)\bexec\s+(?:/\S*/)?(?:env\s+)?bash\b)re");
   struct Construct {
-    const char* pattern;
+    RE2 pattern;
     const char* name;
     const char* instead;
   };
-  constexpr std::array<Construct, 6> kOfBash{{
-      {R"re(^\s*(source)\s)re", "source", "."},
-      {R"re((?:^|[\s;])(\[\[)\s)re", "[[ ]]", "[ ]"},
-      {R"re(^\s*(?:export\s+|local\s+)?[A-Za-z_]\w*\+?=(\())re", "an array", "the words in one variable"},
-      {R"re(^\s*set\s[^#]*(pipefail))re", "pipefail", "no pipe"},
-      {R"re((<<<))re", "<<<", "printf … |"},
-      {R"re(^\s*(function)\s+\w)re", "function", "NAME() {"},
+  static const std::array<Construct, 8> kOfBash{{
+      {RE2(R"re((?:^|&&|\|\||;)\s*(source)\s)re"), "source", "write ."},
+      {RE2(R"re((?:^|[\s;])(\[\[)\s)re"), "[[ ]]", "use [ ]"},
+      {RE2(R"re(^\s*(?:export\s+|local\s+)?[A-Za-z_]\w*\+?=(\())re"), "an array",
+       "put the words into one variable"},
+      {RE2(R"re(^\s*set\s[^#]*(pipefail))re"), "pipefail", "do without the pipe"},
+      {RE2(R"re((<<<))re"), "<<<", "write printf … |"},
+      {RE2(R"re((&>))re"), "&>", "write > FILE 2>&1"},
+      {RE2(R"re((?:\s)(\{\d+\.\.\d+\}))re"), "{1..4}", "use seq"},
+      {RE2(R"re(^\s*(function)\s+\w)re"), "function", "write NAME() {"},
   }};
   const SourceLines lines(input.script->file);
-  if (!RE2::PartialMatch(lines.line(1), kSh)) return;
+  if (!RE2::PartialMatch(lines.line(1), kSh) || RE2::PartialMatch(without_comments(lines), kExecs)) return;
   for (const auto number : lines_of_commands(lines)) {
     for (const auto& one : kOfBash) {
       std::string found;
-      if (!RE2::PartialMatch(lines.line(number), one.pattern, &found)) continue;
+      if (!RE2::PartialMatch(outside_quotes(lines.line(number)), one.pattern, &found)) continue;
       return report.warning(
           lines.find_text(found, number, number),
           {fmt::format("{} is bash's, but the first line says sh", one.name),
            "where sh is dash (Debian, Ubuntu, most images) this line fails, or does something else",
-           fmt::format("#!/bin/bash in the first line, or {} here", one.instead), ""});
+           fmt::format("#!/bin/bash in the first line, or {}", one.instead), ""});
     }
   }
 }

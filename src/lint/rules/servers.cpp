@@ -244,7 +244,8 @@ void check_held_nodes(const LintInput& input, Report& report) {
     const auto* work = runs != nullptr && after == nullptr ? runs : last;
     if (work == nullptr || !stays_forever(command.words)) continue;
     const auto line = command.span.source_line();
-    if (text::trim(line).ends_with('&')) continue;
+    static const RE2 kPiped(R"re(\btail\s[^|]*\|)re");  // `tail -f log | grep -q ready`
+    if (text::trim(line).ends_with('&') || RE2::PartialMatch(std::string(line), kPiped)) continue;
     const auto name = started_by(*input.script, *work);
     const bool ray = name == "ray" && !work->background;
     return report.note(

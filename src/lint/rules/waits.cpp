@@ -337,7 +337,7 @@ void check_any_answer(const LintInput& input, Report& report) {
   static const RE2 kFails(R"re(\s(?:-[a-zA-Z]*f[a-zA-Z]*|--fail(?:-with-body)?)(?:\s|$))re");
   static const RE2 kCode(R"re(http_code|\s-w\s)re");
   static const RE2 kThrown(R"re(\s[1&]?>\s*/dev/null)re");
-  static const RE2 kOfServer(R"re(https?://|localhost|127\.0\.0\.1|:\d{4,5}|:\$)re");
+  static const RE2 kOfServer(R"re(localhost|127\.0\.0\.1|0\.0\.0\.0|://["']?\$|:\d{4,5}\b|:\$)re");
   for (const auto& loop : short_loops(lines)) {
     for (auto at = loop.begin; at <= loop.end; ++at) {
       std::string asks;
@@ -345,12 +345,11 @@ void check_any_answer(const LintInput& input, Report& report) {
           RE2::PartialMatch(asks, kFails) || !RE2::PartialMatch(asks, kOfServer) ||
           (RE2::PartialMatch(asks, kCode) && !RE2::PartialMatch(lines.command(at), kThrown)))
         continue;
-      return report.note(
-          lines.whole(at),
-          {"any answer ends this wait, also an error",
-           "curl succeeds if the server answers at all: SGLang answers 503 while it loads, and "
-           "what else listens on the port answers 404",
-           "curl -sf: it fails if the answer is an error", ""});
+      report.note(lines.whole(at),
+                  {"any answer ends this wait, also an error",
+                   "curl succeeds if the server answers at all: SGLang answers 503 while it loads, and "
+                   "what else listens on the port answers 404",
+                   "curl -sf: it fails if the answer is an error", ""});
     }
   }
 }

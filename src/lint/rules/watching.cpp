@@ -32,21 +32,33 @@ std::string shown_name(const Program& program) {
   return name.starts_with("python") && module ? *module : name;
 }
 
-/// The script looks at a process behind a line: `wait -n`, `kill -0 $pid`. A function or a trap may do so at
-/// any time.
+/// The script looks at a process behind a line: `wait -n`, `kill -0 $pid`. A function, a trap, and a loop in
+/// the background may do so at any time.
 bool looks_at_processes(const Script& script, std::uint32_t line) {
   static const RE2 kLooks(
       R"re(\bwait\s+-\w*n|\bkill\s+-(0|s\s*0)\b|\bjobs\s+-|\bps\s+-\w*p|\bpgrep\b|/proc/\$|\bCHLD\b|\bsstat\b|\btail\s.*--pid)re");
+  static const RE2 kLoop(R"re(^\s*(?:until|while|for)\b)re");
   static const RE2 kDone(R"re((?:^|;)\s*done\b)re");
-  static const RE2 kWaits(R"re(^\s*(until|while|for)\b)re");
+  static const RE2 kBehind(R"re((?:^|[^&>])&\s*$)re");
+  static const RE2 kFunction(R"re(^\s*(?:function\s+[\w-]+|[\w-]+\s*\(\))\s*(?:\(\))?\s*\{?\s*$)re");
   const SourceLines lines(script.file);
   const auto text = text::split(without_comments(lines), '\n');
   std::uint32_t ends = 0;  // the end of a loop that only waits before that line
+  bool in_function = false;
   for (std::uint32_t at = 1; at <= text.size(); ++at) {
-    if (at < line && RE2::PartialMatch(text[at - 1], kWaits))
-      for (auto last = at; last < line && ends < at; ++last)
-        if (RE2::PartialMatch(text[last - 1], kDone)) ends = last;
-    if (at > ends && RE2::PartialMatch(text[at - 1], kLooks)) return true;
+    const auto& one = text[at - 1];
+    in_function = in_function ? !one.starts_with('}') : RE2::PartialMatch(one, kFunction);
+    if (at < line && at > ends && !in_function && RE2::PartialMatch(one, kLoop)) {
+      int depth = 0;
+      for (auto last = at; last < line; ++last) {
+        depth += RE2::PartialMatch(text[last - 1], kLoop) ? 1 : 0;
+        depth -= RE2::PartialMatch(text[last - 1], kDone) ? 1 : 0;
+        if (depth > 0) continue;
+        if (!RE2::PartialMatch(text[last - 1], kBehind)) ends = last;
+        break;
+      }
+    }
+    if (at > ends && RE2::PartialMatch(one, kLooks)) return true;
   }
   return false;
 }
@@ -82,13 +94,18 @@ void check_server_left(const LintInput& input, Report& report) {
   if (!input.script || input.slurm || !input.batch.empty() || has_exit_trap(*input.script)) return;
   const auto& script = *input.script;
   const auto text = without_comments(SourceLines(script.file));
-  static const RE2 kEnds(R"re(\b(?:trap|wait|fuser|docker|podman|stop|down)\b)re");
-  static const RE2 kKills(R"re(\b(?:p?kill|killall)\b)re");
+  static const RE2 kEnds(
+      R"re((?m)(?:^|[;&|({]|\bthen|\bdo|\belse)\s*(?:trap|wait|fuser|docker|podman|disown)\b|\b(?:ray|compose)\s+(?:stop|down)\b)re");
+  static const RE2 kKills(
+      R"re((?m)(?:^|[;&|({]|\bthen|\bdo|\belse)\s*(?:pkill|killall|kill\s+(?:-[^0\s]\S*\s+)?[^-\s]))re");
   if (RE2::PartialMatch(text, kEnds)) return;
   const bool kills = RE2::PartialMatch(text, kKills);
+  // `nohup vllm serve … &` is meant to stay.
+  static const RE2 kStays(R"re(\b(?:nohup|setsid)\s)re");
   for (std::size_t i = 0; i < script.programs.size(); ++i) {
     const auto& server = script.programs[i];
-    if (!server.works || !server.background || !is_server(server) || server.span.file != script.file)
+    if (!server.works || !server.background || !is_server(server) || server.span.file != script.file ||
+        RE2::PartialMatch(std::string(server.span.source_line()), kStays))
       continue;
     const auto* client = client_of(script, i);
     if (client == nullptr || (kills && !ends_the_script(script, *client))) continue;
@@ -108,8 +125,7 @@ const Registered<Rule> server_left_rule{{
     .name = "server-left",
     .title = "a server that outlives the script that started it",
     .explain = "A program in the background goes on when its script ends, unless that is the script of a "
-               "job. A trap "
-               "for EXIT stops it however the script ends.",
+               "job. A trap for EXIT stops it however the script ends.",
     .source = "bash(1), trap",
     .check = check_server_left,
 }};
@@ -138,15 +154,15 @@ void check_death_unnoticed(const LintInput& input, Report& report) {
          "start both in the background; " + std::string(kInstead), ""});
   }
   std::map<std::uint32_t, std::size_t> nodes;
+  if (looks_at_processes(*input.script, 1)) return;
   for (const auto& program : programs) {
-    if (!is_part_of_nodes(program) || looks_at_processes(*input.script, 1)) continue;
+    if (!is_part_of_nodes(program)) continue;
     nodes.try_emplace(program.node, nodes.size());
     if (nodes.size() > 1)
       return report.note(
           program.span,
           {fmt::format("nothing notices if {} exits on one node", shown_name(program)),
-           "the other nodes wait for it in NCCL until a timeout of 10 minutes or more, and `wait` "
-           "for them",
+           "the other nodes wait for it in NCCL until a timeout of 10 minutes or more, and `wait` for them",
            kInstead, ""});
   }
 }
@@ -155,10 +171,9 @@ const Registered<Rule> death_unnoticed_rule{{
     .order = 470,
     .name = "death-unnoticed",
     .title = "programs that need each other, and nothing that ends one when the other has exited",
-    .explain =
-        "A script that waits for its last program, or for all of them, does not see that an earlier one "
-        "has failed: the job holds its GPUs until a timeout. `wait -n` returns at the first exit, and kill "
-        "-0 tells whether a process still runs.",
+    .explain = "A script that waits for its last program, or for all of them, does not see that an earlier "
+               "one has failed: the job holds its GPUs until a timeout. `wait -n` returns at the first exit, "
+               "and kill -0 tells whether a process still runs.",
     .source = "bash(1), wait -n",
     .check = check_death_unnoticed,
 }};
@@ -171,6 +186,9 @@ bool ends_together(const Step& step) {
 
 void check_kill_on_bad_exit(const LintInput& input, Report& report) {
   if (!input.script || input.by_nlaunch) return;
+  // Of several such steps, the last one is what the job is for.
+  const Step* found = nullptr;
+  const Program* of = nullptr;
   for (const auto& step : input.steps) {
     if (!step.several || ends_together(step)) continue;
     const auto waits_for_others = [&](const Program& program) {
@@ -183,23 +201,25 @@ void check_kill_on_bad_exit(const LintInput& input, Report& report) {
     };
     const auto program = std::ranges::find_if(input.script->programs, waits_for_others);
     if (program == input.script->programs.end()) continue;
-    const auto* where = launcher_of(*program) ? "on one node" : "in one task";
-    return report.note(
-        step.span, {fmt::format("if {} fails {}, srun does not end the others", shown_name(*program), where),
-                    "by default srun waits for all tasks: the others stay in NCCL or the "
-                    "rendezvous until a timeout "
-                    "of 10 minutes or more",
-                    "srun --kill-on-bad-exit=1", ""});
+    found = &step;
+    of = &*program;
   }
+  if (found == nullptr) return;
+  const auto* where = launcher_of(*of) ? "on one node" : "in one task";
+  report.note(
+      found->span,
+      {fmt::format("if {} fails {}, srun does not end the others", shown_name(*of), where),
+       "by default srun waits for all tasks: the others may stay in NCCL or the rendezvous until a timeout "
+       "of 10 minutes or more",
+       "srun --kill-on-bad-exit=1", ""});
 }
 
 const Registered<Rule> kill_on_bad_exit_rule{{
     .order = 471,
     .name = "kill-on-bad-exit",
     .title = "a launcher on several nodes whose failure on one does not end the step",
-    .explain =
-        "srun goes on until all its tasks have exited, unless --kill-on-bad-exit=1 (or KillOnBadExit in "
-        "slurm.conf) ends them at the first failure.",
+    .explain = "srun goes on until all its tasks have exited, unless --kill-on-bad-exit=1 (or KillOnBadExit "
+               "in slurm.conf) ends them at the first failure.",
     .source = "srun(1), --kill-on-bad-exit",
     .check = check_kill_on_bad_exit,
 }};
@@ -264,9 +284,8 @@ const Registered<Rule> setup_unchecked_rule{{
     .order = 472,
     .name = "setup-unchecked",
     .title = "a directory or an environment that may be missing, in a script that goes on then",
-    .explain =
-        "bash goes on behind a command that fails, unless set -e is on: a job without its directory or "
-        "environment fails later, in another place, or runs with other packages.",
+    .explain = "bash goes on behind a command that fails, unless set -e is on: a job without its directory "
+               "or environment fails later, in another place, or runs with other packages.",
     .source = "bash(1), set -e; ShellCheck SC2164",
     .check = check_setup_unchecked,
 }};

@@ -336,9 +336,14 @@ const Registered<Rule> library_path_rule{{
 void check_option_as_program(const LintInput& input, Report& report) {
   if (!input.script) return;
   std::uint32_t told = 0;  // the line
+  const SourceLines lines(input.script->file);
   for (const auto& program : input.script->programs) {
     if (!program.words[0].starts_with("--") || std::exchange(told, program.span.line) == program.span.line)
       continue;
+    // `docker run vllm/vllm-openai --model m`: the image has a program of its own.
+    static const RE2 kContainer(
+        R"re(\b(?:docker|podman|nerdctl|podman-hpc)\s+run\b|\b(?:apptainer|singularity)\s+run\b)re");
+    if (RE2::PartialMatch(lines.command(program.span.line), kContainer)) continue;
     report.error(program.span,
                  {fmt::format("bash starts the option {} as a program", text::printable(program.words[0])),
                   "the line before does not end with a backslash, or has a comment or a space behind it: the "

@@ -9,7 +9,7 @@ using namespace support;
 
 TEST(ContainerLeft, DockerStartsItOutsideOfTheJob) {
   EXPECT_EQ(
-      whole("container-left", script(on_node("docker run --rm img python a.py\n"))),
+      whole("container-left", script(on_node("docker run --rm --gpus all img python a.py\n"))),
       (Texts{"the end of the job may leave this container running",
              "dockerd starts it, outside of the job: what Slurm kills is docker's client, and the container "
              "goes on and holds the GPUs that the next job gets",
@@ -18,9 +18,12 @@ TEST(ContainerLeft, DockerStartsItOutsideOfTheJob) {
   EXPECT_EQ(found_on_node("container-left", "sudo docker run -d img python a.py\n").size(), 1U);
   for (const std::string fine :
        {"docker run --name a img python a.py\ntrap 'docker rm -f a' EXIT\n", "podman run img python a.py\n",
-        "docker ps\n", "apptainer exec a.sif python a.py\n"})
+        "docker ps\n", "docker run --rm alpine echo hi\n",
+        "stop() { docker rm -f a; }\ntrap stop EXIT\ndocker run --gpus all img python a.py\n",
+        "apptainer exec a.sif python a.py\n"})
     EXPECT_EQ(found_on_node("container-left", fine), Texts{}) << fine;
-  EXPECT_EQ(found("container-left", script("docker run img python a.py\n")), Texts{});
+  EXPECT_EQ(found_on_node("container-left", "srun docker run --gpus all img python a.py\n").size(), 1U);
+  EXPECT_EQ(found("container-left", script("docker run --gpus all img python a.py\n")), Texts{});
 }
 
 TEST(ContainerName, OneOfAllJobs) {
@@ -33,7 +36,8 @@ TEST(ContainerName, OneOfAllJobs) {
       whole("container-name", script(on_node("docker rm -f a\ndocker run --name=a img python b.py\n")))[1],
       "a second job on the node removes the container of the first");
   for (const std::string fine :
-       {"docker run --name a-$SLURM_JOB_ID img python b.py\n", "docker run img python b.py --title a\n"})
+       {"docker run --name a-$SLURM_JOB_ID img python b.py\n", "docker run img python b.py --name a\n",
+        "docker run --name a-$(date +%s) img python b.py\n"})
     EXPECT_EQ(found_on_node("container-name", fine), Texts{}) << fine;
 }
 

@@ -429,11 +429,13 @@ TEST(LauncherSize, OfVerlsTrainer) {
                sizes + "\n"));
   };
   EXPECT_EQ(with("trainer.nnodes=1 trainer.n_gpus_per_node=8"),
-            Texts{"warning job.sh:4:1 verl uses 1 node with 8 GPUs each, but the job has 2 with 8"});
+            Texts{"warning job.sh:4:1 verl uses 1 node times 8 GPUs, but the job has 2 times 8"});
   EXPECT_EQ(with("trainer.nnodes=4 trainer.n_gpus_per_node=8"),
-            Texts{"error job.sh:4:1 verl uses 4 nodes with 8 GPUs each, but the job has 2 with 8"});
+            Texts{"error job.sh:4:1 verl uses 4 nodes times 8 GPUs, but the job has 2 times 8"});
   EXPECT_EQ(with("trainer.nnodes=2 trainer.n_gpus_per_node=8"), Texts{});
   EXPECT_EQ(with("trainer.nnodes=1"), Texts{});
+  EXPECT_EQ(with("trainer.nnodes=1 trainer.n_gpus_per_node=8 rollout.nnodes=1 rollout.n_gpus_per_node=8"),
+            Texts{});
 }
 
 }  // namespace

@@ -190,12 +190,15 @@ TEST(NotSh, ConstructsOfBash) {
   EXPECT_EQ(whole("not-sh", script("#!/bin/sh\nsource env.sh\n")),
             (Texts{"source is bash's, but the first line says sh",
                    "where sh is dash (Debian, Ubuntu, most images) this line fails, or does something else",
-                   "#!/bin/bash in the first line, or . here", "dash(1); ShellCheck SC3001 to SC3054"}));
-  for (const std::string line : {"if [[ -n $A ]]; then ls; fi", "A=(a b)", "set -euo pipefail", "cat <<< a",
-                                 "function f { ls; }", "export B=(a)"})
+                   "#!/bin/bash in the first line, or write .", "dash(1); ShellCheck SC3001 to SC3054"}));
+  for (const std::string line :
+       {"if [[ -n $A ]]; then ls; fi", "A=(a b)", "set -euo pipefail", "cat <<< a", "function f { ls; }",
+        "export B=(a)", "ls &> log", "for i in {1..4}; do ls; done", "cd a && source b"})
     EXPECT_EQ(found("not-sh", script("#!/usr/bin/env sh\n" + line + "\n")).size(), 1U) << line;
-  for (const std::string fine : {"#!/bin/bash\nsource env.sh\n", "#!/bin/sh\n. ./env.sh\n[ -n a ]\n",
-                                 "#!/bin/sh\n# source a\necho '[['\n", "source env.sh\n"})
+  for (const std::string fine :
+       {"#!/bin/bash\nsource env.sh\n", "#!/bin/sh\n. ./env.sh\n[ -n a ]\n",
+        "#!/bin/sh\n# source a\necho '[[ x'\necho \"<<< start\"\n",
+        "#!/bin/sh\n[ -z \"$BASH_VERSION\" ] && exec bash \"$0\"\nsource a\n", "source env.sh\n"})
     EXPECT_EQ(found("not-sh", script(fine)), Texts{}) << fine;
 }
 

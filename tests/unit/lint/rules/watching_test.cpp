@@ -87,7 +87,7 @@ TEST(ServerLeft, BehindAScriptThatIsNoJob) {
 TEST(ServerLeft, NotIfSomethingEndsIt) {
   for (const std::string text :
        {"vllm serve m & P=$!\npython a.py\nkill $P\n", "vllm serve m &\npython a.py\nwait\n",
-        "set -e\nvllm serve m & P=$!\npython a.py || true\nkill $P\n",
+        "set -e\nvllm serve m & P=$!\npython a.py || true\nkill $P\n", "nohup vllm serve m &\npython a.py\n",
         "vllm serve m &\ntrap 'kill $!' EXIT\npython a.py\n", "vllm serve m &\n",
         "vllm serve m\npython a.py\n"})
     EXPECT_EQ(found("server-left", script(text)), Texts{}) << text;
@@ -99,6 +99,9 @@ TEST(DeathUnnoticed, ALookBeforeTheClientStartsIsNone) {
       "vllm serve m & P=$!\nuntil curl -s localhost:8000; do\n  kill -0 $P || exit 1\n  sleep 1\ndone\n";
   EXPECT_EQ(found_on_node("death-unnoticed", waits + "python train.py\n").size(), 1U);
   EXPECT_EQ(found_on_node("death-unnoticed", waits + "python train.py & Q=$!\nwait -n $P $Q\n"), Texts{});
+  const std::string watches = "while kill -0 $P; do\n  sleep 5\ndone && scancel $SLURM_JOB_ID &\n";
+  EXPECT_EQ(found_on_node("death-unnoticed", "vllm serve m & P=$!\n" + watches + "python train.py\n"),
+            Texts{});
 }
 
 TEST(SetupUnchecked, AlsoBeforeAPipeline) {
