@@ -10,6 +10,7 @@
 
 #include "base/secrets.h"
 #include "base/text.h"
+#include "import/markers.h"
 #include "import/secrets.h"
 #include "import/together.h"
 #include "plan/environment.h"
@@ -246,7 +247,7 @@ class Check {
 
   /// "10.77.0.1i" for `MASTER_ADDR="${host}i"`: at some sites the name of the host on another network.
   static bool is_of_interface(const std::string& planned, const std::string& wanted) {
-    static const RE2 kSuffix(R"([-.]?ib?\d?)");
+    static const RE2 kSuffix(kSuffixOfNetwork);
     return wanted.starts_with(planned) && RE2::FullMatch(wanted.substr(planned.size()), kSuffix);
   }
 

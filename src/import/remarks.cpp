@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "import/markers.h"
 #include "import/texts.h"
 #include "import/work.h"
 #include "shell/srun.h"
@@ -191,7 +192,7 @@ void remarks_of_addresses(const shell::Recording& recording, Imported& out) {
 
 /// A remark on an address that names another network of the host: `MASTER_ADDR="${host}i"`.
 void remark_of_networks(Imported& out) {
-  static const RE2 kSuffix(R"re((rec-node-\d+)([-.]?ib?\d?))re");
+  static const RE2 kSuffix(fmt::format("(rec-node-\\d+)({})", kSuffixOfNetwork));
   for (const auto& part : out.parts) {
     const auto address = part.changes.find("MASTER_ADDR");
     std::string suffix;

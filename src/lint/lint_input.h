@@ -147,10 +147,10 @@ struct Script {
   bool misses_source = false;           ///< a file that it sources was not read: it may set traps
   std::vector<ScriptCommand> commands;  ///< in execution order; empty: it was not recorded
   int shell = 0;                        ///< the process that runs the script itself
-  std::map<int, int> shells_above;   ///< by shell of a command: the one whose fork it is; not for `bash -c`
-  std::vector<Program> programs;     ///< likewise
-  std::vector<Unread> failed_tests;  ///< `[ ... ]` that bash could not evaluate
-  std::vector<Unread> not_started;   ///< not started by bash, which cannot write the output file
+  std::map<int, int> shells_above;      ///< subshell → the shell that forked it; `bash -c` has none
+  std::vector<Program> programs;        ///< likewise
+  std::vector<Unread> failed_tests;     ///< `[ ... ]` that bash could not evaluate
+  std::vector<Unread> not_started;      ///< not started by bash, which cannot write the output file
   std::vector<Unread> unread;
   std::vector<UnsetVariable> unset;
 };

@@ -75,8 +75,8 @@ struct Recording {
   bool may_differ = false;                ///< tasks that were not recorded may differ from the recorded ones
   std::vector<RecordedCommand> commands;  ///< in order; the commands of a launcher follow it
   std::vector<Assignment> assignments;
-  std::vector<TracedCommand> traced;    ///< everything that the shells ran, in order
-  std::map<pid_t, pid_t> shells_above;  ///< by shell in `traced`: the one whose fork it is; not for `bash -c`
+  std::vector<TracedCommand> traced;     ///< everything that the shells ran, in order
+  std::map<pid_t, pid_t> shells_above;   ///< subshell → the shell that forked it; `bash -c` has none
   std::vector<std::string> environment;  ///< the script's initial environment
   std::vector<std::string> given;  ///< names in it that belong to this job only: from the request or an array
   std::vector<std::string>

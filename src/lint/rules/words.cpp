@@ -396,5 +396,63 @@ const Registered<Rule> similar_hosts_rule{{
     .check = check_similar_hosts,
 }};
 
+/// `bash -c "… $@"` in double quotes: the shell that reads it splits it at each argument.
+void check_parted_text(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  for (const auto& step : input.steps) {
+    constexpr std::size_t kFirstMore = 3;  // bash -c TEXT
+    const auto at = step.text.find("$@");
+    if (at == std::string::npos || at == 0 || step.text[at - 1] == '"' || step.text[at - 1] == '\\' ||
+        step.argv.size() <= kFirstMore || step.argv[1] != "-c")
+      continue;
+    report.error(
+        step.span,
+        {fmt::format("$@ cuts off the text for {} -c at its first argument", step.argv[0]),
+         fmt::format("\"… $@\" expands to one word per argument: '{}' and the following become the inner "
+                     "shell's $0, $1, …, and the program does not get them",
+                     text::printable(step.argv[kFirstMore])),
+         "use $*, which is one word", ""});
+  }
+}
+
+/// `bash -c 'torchrun train.py "$@"'` without words behind the text: that shell has no arguments.
+void check_lost_arguments(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  static const RE2 kReads(R"re((?:^|[^\\])\$(?:@|\*|\{@\}|\{\*\}))re");
+  static const RE2 kSets(R"re(\bset\s+--|\(\)\s*\{|\bfunction\s)re");
+  for (const auto& step : input.steps) {
+    // Also behind a container: the last three words are `bash -c TEXT`.
+    constexpr std::size_t kWords = 3;
+    const auto size = step.argv.size();
+    if (size < kWords || !shell::is_shell(step.argv[size - kWords]) ||
+        !step.argv[size - 2].starts_with('-') || !step.argv[size - 2].ends_with('c'))
+      continue;
+    const auto& text = step.argv.back();
+    if (!RE2::PartialMatch(text, kReads) || RE2::PartialMatch(text, kSets)) continue;
+    report.warning(step.span, {"\"$@\" within this text is empty: the inner shell gets no arguments",
+                               "the arguments of the script do not reach the program",
+                               "bash -c '… \"$@\"' _ \"$@\"", ""});
+  }
+}
+
+const Registered<Rule> lost_arguments_rule{{
+    .order = 484,
+    .name = "lost-arguments",
+    .title = "$@ in the text of bash -c that gets no arguments",
+    .explain = "The words behind the text of bash -c are its $0, $1, …: without them, $@ is empty there.",
+    .source = "bash(1), OPTIONS, -c",
+    .check = check_lost_arguments,
+}};
+
+const Registered<Rule> parted_text_rule{{
+    .order = 409,
+    .name = "parted-text",
+    .title = "$@ within the text of bash -c",
+    .explain =
+        "\"a $@ b\" expands to as many words as there are arguments. bash -c runs only the first of them.",
+    .source = "bash(1), Special Parameters; shellcheck SC2145",
+    .check = check_parted_text,
+}};
+
 }  // namespace
 }  // namespace nlaunch::lint

@@ -157,5 +157,31 @@ TEST(AllAddresses, ThatAreNarrowedLater) {
             Texts{});
 }
 
+TEST(PartedText, AllArgumentsInOneText) {
+  const std::string job = "#SBATCH -N 2\n";
+  const ScriptJob two{.arguments = {"--epochs", "2"}};
+  EXPECT_EQ(found("parted-text", script(job + "srun bash -c \"python a.py $@\"\n", two)),
+            Texts{"error job.sh:2:1 $@ cuts off the text for bash -c at its first argument"});
+  for (const auto* fine : {"srun bash -c \"python a.py $*\"\n",
+                           "srun bash -c 'python a.py \"$@\"' x \"$@\"\n", "srun python a.py \"$@\"\n"})
+    EXPECT_EQ(found("parted-text", script(job + fine, two)), Texts{}) << fine;
+  EXPECT_EQ(found("parted-text", script(job + "srun bash -c \"python a.py $@\"\n", {.arguments = {"a"}})),
+            Texts{});
+}
+
+TEST(LostArguments, TheInnerShellHasNone) {
+  const auto with = [](const std::string& command) {
+    return found("lost-arguments", script("#!/bin/bash\n#SBATCH -N 1\n" + command + "\n"));
+  };
+  EXPECT_EQ(with("srun bash -c \"torchrun train.py \\\"\\$@\\\"\""),
+            Texts{"warning job.sh:3:1 \"$@\" within this text is empty: the inner shell gets no arguments"});
+  EXPECT_EQ(with("srun bash -c 'python train.py $*'").size(), 1U);
+  EXPECT_EQ(with("srun apptainer exec a.sif bash -c 'python train.py \"$@\"'").size(), 1U);
+  for (const std::string fine :
+       {"srun bash -c 'python train.py \"$@\"' _ \"$@\"", "srun bash -c \"python train.py $*\"",
+        "srun bash -c 'set -- a b; python train.py \"$@\"'", "srun python train.py \"$@\""})
+    EXPECT_EQ(with(fine), Texts{}) << fine;
+}
+
 }  // namespace
 }  // namespace nlaunch::lint
