@@ -41,12 +41,13 @@ struct Member {
   char state = 'X';           ///< of its main thread, as in proc(5); X: it has exited
   double cpu = 0;             ///< CPUs that its main thread used
   bool cuda = false;  ///< it has loaded CUDA's library, and may be waiting for a GPU while it seems to work
-  std::string wait_channel;  ///< of its main thread
-  std::string ended;         ///< how it exited
-  double ended_at = 0;       ///< seconds since the attempt started; 0: unknown
-  std::string last_words;    ///< the end of its log
-  std::string last_step{};   ///< "1000/1000", if its log shows that all steps are done
-  Stack python;              ///< empty: not available
+  std::string wait_channel;                 ///< of its main thread
+  std::string ended;                        ///< how it exited
+  double ended_at = 0;                      ///< seconds since the attempt started; 0: unknown
+  std::vector<std::string> killed_parts{};  ///< as in Subject
+  std::string last_words;                   ///< the end of its log
+  std::string last_step{};                  ///< "1000/1000", if its log shows that all steps are done
+  Stack python;                             ///< empty: not available
   Stack native;
   std::vector<Connection> connections{};  ///< of its main program, and to the port of a server
   std::optional<Server> server{};         ///< if it was queried

@@ -170,6 +170,7 @@ std::vector<Member> members_of(const Files& files) {
   common.pid = files.processes.value("pid", 0);
   common.ended = files.processes.value("ended", "");
   common.ended_at = files.processes.value("ended_at", 0.0);
+  common.killed_parts = files.processes.value("killed_parts", std::vector<std::string>{});
   common.last_words = last_words(files.log);
   if (!files.server.empty()) common.server = read_server(files.server);
   if (!common.server) common.last_step = last_step(files.log);

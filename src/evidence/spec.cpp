@@ -16,6 +16,7 @@ Subject subject_from(const json& object) {
   subject.pid = object.value("pid", 0);
   subject.ended = object.value("ended", "");
   subject.ended_at = object.value("ended_at", 0.0);
+  subject.killed_parts = object.value("killed_parts", std::vector<std::string>{});
   subject.log = object.value("log", "");
   subject.url = object.value("url", "");
   subject.ras = object.value("ras", "");
@@ -31,6 +32,7 @@ json to_json(const Subject& subject) {
               {"pid", subject.pid},
               {"ended", subject.ended},
               {"ended_at", subject.ended_at},
+              {"killed_parts", subject.killed_parts},
               {"log", subject.log},
               {"url", subject.url},
               {"ras", subject.ras},

@@ -19,8 +19,11 @@ struct Subject {
   pid_t pid = 0;            ///< 0: it is not running
   std::string ended;        ///< how it exited ("exited with code 1"); empty while it runs
   double ended_at = 0;      ///< in seconds since the attempt started; 0 if unknown
-  std::string log;          ///< its log file
-  std::string url;          ///< its health path, "http://127.0.0.1:8000/health"; empty if it serves no HTTP
+  /// Parts of this server that have been killed: "VLLM::EngineCore (pid 4711) was killed by SIGKILL 69.7s
+  /// into the run".
+  std::vector<std::string> killed_parts{};
+  std::string log;  ///< its log file
+  std::string url;  ///< its health path, "http://127.0.0.1:8000/health"; empty if it serves no HTTP
   /// NCCL_RAS_ADDR of its processes, "127.0.0.1:28028". Empty: it is not queried, because another process of
   /// the same communicators is, or because it may still be in ncclCommInitRank: NCCL before 2.27 can crash
   /// then.

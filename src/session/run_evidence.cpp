@@ -111,8 +111,7 @@ fs::path gpu_use_file(const fs::path& attempt, const std::string& host) {
 
 std::optional<sys::SpawnRequest> collector(const plan::Plan& plan, const plan::BoundNode& node,
                                            const launch::Install& install, const fs::path& attempt,
-                                           const supervise::LivePids& live,
-                                           const supervise::EndedProcesses& ended,
+                                           const supervise::LivePids& live, const supervise::Ends& ends,
                                            const std::string& folder) {
   evidence::Spec spec;
   spec.folder = fs::absolute(folder).string();
@@ -125,10 +124,12 @@ std::optional<sys::SpawnRequest> collector(const plan::Plan& plan, const plan::B
     subject.log = (attempt / "logs" / (process.name + ".log")).string();
     subject.nccl_logs = as_glob(subject.nccl_logs);
     if (const auto found = live.find(process.process); found != live.end()) subject.pid = found->second;
-    if (const auto found = ended.find(process.process); found != ended.end()) {
+    if (const auto found = ends.processes.find(process.process); found != ends.processes.end()) {
       subject.ended = found->second.status.str();
       subject.ended_at = std::chrono::duration<double>(found->second.at).count();
     }
+    if (const auto found = ends.killed_parts.find(process.process); found != ends.killed_parts.end())
+      subject.killed_parts = found->second;
     if (subject.pid > 0 || !subject.ended.empty()) spec.processes.push_back(std::move(subject));
   }
   const auto host = fs::path(spec.folder) / node.host;
@@ -159,9 +160,9 @@ std::optional<sys::SpawnRequest> sampler(const plan::BoundNode& node, const laun
 void install_evidence_hooks(supervise::Hooks& hooks, const plan::Plan& plan, const plan::BoundNode& node,
                             const launch::Install& install, const fs::path& attempt) {
   hooks.beside = sampler(node, install, attempt);
-  hooks.collect = [&plan, &node, &install, attempt](const auto& live, const auto& ended,
+  hooks.collect = [&plan, &node, &install, attempt](const auto& live, const auto& ends,
                                                     const std::string& folder) {
-    return collector(plan, node, install, attempt, live, ended, folder);
+    return collector(plan, node, install, attempt, live, ends, folder);
   };
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 
+#include <csignal>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -27,6 +28,11 @@ std::string Child::str() const {
 bool is_part_of_server(std::string_view title) {
   return title.starts_with("VLLM::") || title.starts_with("sglang::") || title == "raylet" ||
          title == "gcs_server";
+}
+
+bool was_asked_to_end(const sys::WaitStatus& status) {
+  const int signal = status.signal();
+  return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGPIPE;
 }
 
 bool comes_and_goes(std::string_view title) {

@@ -22,6 +22,9 @@ struct Child {
 /// Ray's own processes on a node. A Ray worker (`ray::`) may be restarted.
 bool is_part_of_server(std::string_view title);
 
+/// It ended by a signal with which the user, the scheduler or its parent requests that.
+bool was_asked_to_end(const sys::WaitStatus& status);
+
 /// Whether its parent starts and stops it at will: an idle Ray worker, an agent of its raylet.
 bool comes_and_goes(std::string_view title);
 

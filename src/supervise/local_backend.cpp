@@ -12,6 +12,7 @@
 #include "plan/container.h"
 #include "plan/fixed_ports.h"
 #include "supervise/error_file.h"
+#include "supervise/outcome.h"
 #include "supervise/signals.h"
 #include "sys/files.h"
 #include "sys/spawn.h"
@@ -72,6 +73,7 @@ struct LocalBackend::Live {
   sys::WaitStatus status{};
   Duration started_at{};
   Duration ended_at{};
+  std::vector<std::string> killed_parts{};        ///< since it was started; see Ends
   std::optional<process_event::Raised> raised{};  ///< what ended it; told before its end
   FileStamp file{};                               ///< its readiness file, before it was started
   FileStamp heartbeat{};                          ///< its heartbeat file, when last seen
@@ -185,7 +187,11 @@ void LocalBackend::watch_children() {
         // same.
         const bool well = status ? status->ok() : !sys::is_telling_title(child.title);
         const bool matters = (!well || is_part_of_server(child.title)) && !live_.at(root).killed;
-        if (matters) tell(process_event::ChildEnded{root, child.pid, child.title, status, log_sizes()});
+        if (!matters) return;
+        if (is_part_of_server(child.title) && status && status->by_signal() && !was_asked_to_end(*status))
+          live_.at(root).killed_parts.push_back(
+              fmt::format("{} {} {} into the run", child.str(), status->str(), in_seconds(since_start())));
+        tell(process_event::ChildEnded{root, child.pid, child.title, status, log_sizes()});
       });
 }
 
@@ -279,6 +285,7 @@ Result<pid_t> LocalBackend::spawn(Live& live) {
     live.subtree = {*pid, *request.mark};
     live.pid = *pid;
     live.ended = live.killed = false;
+    live.killed_parts.clear();
   }
   return pid;
 }
@@ -567,8 +574,7 @@ void LocalBackend::on(const action::KillAll&) {
 
 void LocalBackend::on(const action::Collect& collect) {
   std::optional<sys::SpawnRequest> program;
-  if (options_.hooks.collect)
-    program = options_.hooks.collect(live_pids(), ended_processes(), collect.folder);
+  if (options_.hooks.collect) program = options_.hooks.collect(live_pids(), ends(), collect.folder);
   if (!program) return tell(process_event::Collected{"nothing could be collected on this node"});
   collection_ = std::make_unique<sys::ExecCheck>(
       loop_, std::move(*program),
@@ -662,12 +668,15 @@ Duration LocalBackend::since_start() const {
   return std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start_);
 }
 
-EndedProcesses LocalBackend::ended_processes() const {
-  EndedProcesses ended;
+Ends LocalBackend::ends() const {
+  Ends ends;
   for (const auto& [process, live] : live_) {
-    if (live.ended) ended.emplace(live.bound->process, EndedProcess{live.status, live.ended_at});
+    if (live.ended)
+      ends.processes.emplace(live.bound->process, EndedProcess{live.status, live.ended_at});
+    else if (!live.killed_parts.empty())
+      ends.killed_parts.emplace(live.bound->process, live.killed_parts);
   }
-  return ended;
+  return ends;
 }
 
 LivePids LocalBackend::live_pids() const {

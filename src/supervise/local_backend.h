@@ -24,12 +24,18 @@ namespace nlaunch::supervise {
 /// The processes that are alive: index into Plan::processes → pid.
 using LivePids = std::map<std::uint32_t, pid_t>;
 
-/// The processes that have exited, and how.
 struct EndedProcess {
   sys::WaitStatus status;
   Duration at{};  ///< since the start of the attempt
 };
-using EndedProcesses = std::map<std::uint32_t, EndedProcess>;
+
+/// What has ended so far, by index into Plan::processes.
+struct Ends {
+  std::map<std::uint32_t, EndedProcess> processes;
+  /// Of servers that run: which of their parts have been killed, and not by nlaunch. "VLLM::EngineCore (pid
+  /// 4711) was killed by SIGKILL 69.7s into the run"
+  std::map<std::uint32_t, std::vector<std::string>> killed_parts;
+};
 
 /// Callbacks while processes run on this machine. They run on the loop: slow work belongs elsewhere.
 struct Hooks {
@@ -45,8 +51,7 @@ struct Hooks {
   std::function<void(const LivePids&)> before_stop;
   /// The program that collects what can be observed of the processes into this directory; empty if it cannot
   /// be built. Not set: nothing is collected.
-  std::function<std::optional<sys::SpawnRequest>(const LivePids&, const EndedProcesses&,
-                                                 const std::string& folder)>
+  std::function<std::optional<sys::SpawnRequest>(const LivePids&, const Ends&, const std::string& folder)>
       collect;
   /// A program that runs as long as the processes do and prints nothing; nothing depends on it.
   std::optional<sys::SpawnRequest> beside;
@@ -122,7 +127,7 @@ class LocalBackend : public ProcessBackend {
   [[nodiscard]] std::vector<std::string> last_lines_of(const Live& live) const;
   [[nodiscard]] std::vector<std::string> last_lines_of_task(const Live& live) const;
   [[nodiscard]] LivePids live_pids() const;
-  [[nodiscard]] EndedProcesses ended_processes() const;
+  [[nodiscard]] Ends ends() const;
   [[nodiscard]] Duration since_start() const;
   template <class What>
   void tell(What what);

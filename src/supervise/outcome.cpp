@@ -99,10 +99,10 @@ std::string raised_before(const Outcome& outcome, const ProcessFailed& failed) {
 }
 
 /// "; before that, VLLM::EngineCore (pid 4711) of engine.0 was killed by SIGKILL 69.7s into the run". `that`:
-/// the time of what the sentence begins with.
-std::string after_a_child(const Outcome& outcome, Duration that) {
+/// the time of what the sentence begins with. Empty if `said` names it.
+std::string after_a_child(const Outcome& outcome, Duration that, std::string_view said = {}) {
   const auto lost = lost_child(outcome);
-  if (!lost) return "";
+  if (!lost || said.contains(lost->child->child.str())) return "";
   return fmt::format("; {}{}", lost->child->at <= that ? "before that, " : "",
                      end_of_child(*lost->process, *lost->child));
 }
@@ -125,15 +125,9 @@ std::string end_of_child(const ProcessReport& process, const ChildReport& child)
 
 namespace {
 
-/// A request to stop from the user, the scheduler or the parent.
-bool was_asked(const sys::WaitStatus& status) {
-  const int signal = status.signal();
-  return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGPIPE;
-}
-
 /// A server also stops its parts like this when it stops itself.
 bool was_orderly(const ChildReport& child) {
-  return !child.status || child.status->ok() || was_asked(*child.status);
+  return !child.status || child.status->ok() || was_asked_to_end(*child.status);
 }
 
 /// A server that fails on its own stops its parts first. One that has lost a part keeps running or exits
@@ -330,7 +324,7 @@ std::string sentence(const Outcome& outcome) {
           },
           [&](const Aborted& aborted) {
             return fmt::format("{} ({} into the run){}{}", aborted.reason, when,
-                               after_a_child(outcome, decided), by_exception(outcome));
+                               after_a_child(outcome, decided, aborted.reason), by_exception(outcome));
           }},
       outcome.cause);
 }

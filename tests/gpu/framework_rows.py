@@ -11,6 +11,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -35,8 +36,6 @@ def shared(name):
     return 0 < GPUS < (4 if name in FOUR_GPUS else 2)
 
 
-# NCCL refuses a GPU to two processes of one host; by NCCL_HOSTID each role is a host of its own. The preflight refuses it, too.
-SHARED = {"roles.engine.env.NCCL_HOSTID": "engine", "roles.learner.env.NCCL_HOSTID": "learner"}
 VENV = pathlib.Path(os.environ.get("FRAMEWORKS_VENV", "venv"))
 CACHE = pathlib.Path.home() / ".cache"  # what vLLM compiles serves the next row
 SHARE = 4.0  # seconds that nlaunch itself may take of the recipe's time
@@ -153,6 +152,36 @@ def four_gpus():
                                               culprit="engine.0|learner.0", cause="model-not-served", code=124, seconds=300, fix="served-model-name"), unserved)
 
 
+def two_engines():
+    """A learner and two vLLM servers, of which one is tensor parallel over two GPUs (two_engines.yaml)."""
+    wrapper = FAULTED["roles.engine.wrapper"]
+    sampler = {f"roles.{role}.env.VLLM_USE_FLASHINFER_SAMPLER": 0 for role in ("engine", "wide")}  # the bundle has no FlashInfer
+    settings = {**sampler, "vars.syncs": 2000, "vars.timeout": 60, "watch.start": "5m", "watch.stall": "20s", "watch.on_stall": "abort",
+                "roles.engine.wrapper": wrapper, "roles.wide.wrapper": wrapper,
+                "roles.engine.stop.grace": "10s", "roles.wide.stop.grace": "10s", "roles.learner.stop.grace": "10s"}
+
+    def send(number, process, pattern):
+        def fault(run):
+            run.progress(pattern=r"^step (\d+) weight sync took", step=5)
+            run.pid = run.find(process, pattern)
+            run.kill(run.pid, number)
+
+        return fault
+
+    kill, stop = signal.SIGKILL, signal.SIGSTOP
+    worker, core = "VLLM::Worker_TP1", "VLLM::EngineCore"
+    yield "two_engines", Row("two engines on one and two GPUs get the weights over NCCL", blameless=True, settings={**settings, "vars.syncs": 20})
+    for name, row, number, process, pattern in (
+        ("two_worker_killed", fault_rows.killed(f"{worker} of the second of two engines", "wide.0", worker, "Worker",
+                                                first=r"wide\.0|learner\.0"), kill, "wide.0", worker),
+        ("two_worker_stopped", fault_rows.stopped(f"{worker} of the second of two engines", "wide.0", worker, "Worker"), stop, "wide.0", worker),
+        ("two_core_killed", fault_rows.killed(f"{core} of the first of two engines", "engine.0", core, "EngineCore",
+                                              code=(1, 124)), kill, "engine.0", core),
+        ("two_core_stopped", fault_rows.stopped(f"{core} of the first of two engines", "engine.0", core, "EngineCore"), stop, "engine.0", core),
+    ):
+        yield name, dataclasses.replace(row, fault=send(number, process, pattern), settings=settings, seconds=50)
+
+
 @contextlib.contextmanager
 def full_gpus(run):
     """Another process holds all but 200 MiB of both GPUs."""
@@ -229,12 +258,13 @@ ROWS = {
     "compile_cache_broken": Row("what torch.compile has kept is damaged", within=broken_compile_cache, blameless=True,
                                 settings={**FAULTED, "vars.steps": 5}),
 }
-FOUR_GPUS = dict(four_gpus())
+TWO_ENGINES = dict(two_engines())
+FOUR_GPUS = {**dict(four_gpus()), **TWO_ENGINES}
 ROWS.update(FOUR_GPUS)
 RECIPES = {name for name, row in ROWS.items() if row.what.startswith("nothing: ")}
 ALONE = {"recipe", "ddp_tensor_parallel", "learner_cuda_oom", "engine_gpu_full"}  # of those at once: they want their GPUs to themselves
 NEED_GPUS = {"nccl_versions", "learner_cuda_oom", "engine_gpu_full", "kv_cache_too_small", "weights_of_other_shapes", "compile_cache_broken",
-             *(name for name in ROWS if name.startswith("async"))}
+             *(name for name in ROWS if name.startswith("async")), *TWO_ENGINES}
 
 
 def gpu_processes():
@@ -261,10 +291,13 @@ class Run(faults.Run):
     def command(self, runs="runs", **more):
         where = ["--with", "cpu", "--site", "local"] if CPU else ["--site", str(GPU / "h200.yaml"), "--site-dir", str(SOURCE / "site-profiles")]
         checks = [] if self.folder.name in ("recipe", "ddp_tensor_parallel") and not shared(self.folder.name) else ["--no-preflight", "--no-lint", "--share"]
-        apart = SHARED if shared(self.folder.name) else {}
+        two = self.folder.name in TWO_ENGINES
+        # NCCL refuses a GPU to two processes of one host; by NCCL_HOSTID each role is a host of its own. The preflight refuses it, too.
+        roles = ["learner", "engine", *(["wide"] if two else [])]
+        apart = {f"roles.{role}.env.NCCL_HOSTID": role for role in roles} if shared(self.folder.name) else {}
         settings = [word for key, value in {**apart, **self.settings, **more}.items() for word in ("--set", f"{key}={value}")]
-        recipe = SOURCE / "configs/trl-grpo.yaml"
-        return [str(faults.NLAUNCH), "run", str(recipe), *where, *checks, "--runs-dir", str(self.folder / runs), "--color", "never", *settings]
+        experiment = GPU / "two_engines.yaml" if two else SOURCE / "configs/trl-grpo.yaml"
+        return [str(faults.NLAUNCH), "run", str(experiment), *where, *checks, "--runs-dir", str(self.folder / runs), "--color", "never", *settings]
 
 
 def spans(run):

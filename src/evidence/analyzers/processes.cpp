@@ -11,7 +11,8 @@
 namespace nlaunch::evidence {
 namespace {
 
-// What /proc alone shows: processes that are stopped, stuck in the kernel, or gone.
+// What /proc and the ends of processes show: who is stopped, stuck in the kernel, or gone, and servers that
+// have lost a part.
 
 using Doing = Situation::Doing;
 
@@ -82,6 +83,17 @@ void accuse_the_gone(const Evidence& evidence, const std::vector<std::size_t>& g
   analysis.sure = false;
 }
 
+/// A server that has lost the process that computes may keep running, and never answers. Of two such, either
+/// may have lost its own because of the other.
+void accuse_who_lost_a_part(const Evidence& evidence, Analysis& analysis) {
+  for (std::size_t i = 0; i < evidence.members.size(); ++i) {
+    const auto& member = evidence.members[i];
+    if (situation_of(member).doing == Doing::gone || member.killed_parts.empty()) continue;
+    analysis.accused.push_back({i, fmt::format("has lost a process: {}", member.killed_parts.front())});
+  }
+  analysis.sure = analysis.accused.size() <= 1;
+}
+
 /// A process that has done its work and shuts down may take its time, and is not a hang: it is only reported.
 void accuse_the_ending(const Evidence& evidence, Analysis& analysis) {
   for (std::size_t i = 0; i < evidence.members.size(); ++i) {
@@ -103,6 +115,7 @@ Analysis analyze_processes(const Evidence& evidence) {
     if (situation.doing == Doing::stopped || situation.doing == Doing::uninterruptible)
       analysis.accused.push_back({i, describe(situation)});
   }
+  if (analysis.accused.empty()) accuse_who_lost_a_part(evidence, analysis);
   // A process that succeeded is not a cause at the end of the run; while others continue, it is.
   const bool held_up = !analysis.accused.empty();
   if (!held_up && gone.empty()) accuse_the_ending(evidence, analysis);

@@ -52,9 +52,12 @@ std::vector<std::size_t> with_own_thing(const Evidence& evidence) {
 }
 
 /// An engine is paused for a weight sync, too: the process that should resume it may be doing something else,
-/// or wait with its workers for the weights. This excludes one that waits for its answer.
+/// or wait with its workers for the weights. This excludes one that waits for its answer. Where another
+/// engine has lost a process, it is not what the sync waits for.
 void accuse_the_paused(const Evidence& evidence, const std::vector<std::size_t>& servers,
                        Analysis& analysis) {
+  if (std::ranges::any_of(evidence.members, [](const auto& one) { return !one.killed_parts.empty(); }))
+    return;
   bool sure = true;
   for (const auto i : servers) {
     const auto& server = evidence.members[i];

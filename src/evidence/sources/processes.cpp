@@ -50,13 +50,10 @@ ordered_json process_json(const ProcessState& process) {
 
 Found collect_processes(const CollectContext& context) {
   const auto& subject = *context.subject;
-  ordered_json object{{"name", subject.name},
-                      {"host", context.spec.host},
-                      {"pid", subject.pid},
-                      {"ended", subject.ended},
-                      {"ended_at", subject.ended_at},
-                      {"gpus", subject.gpus},
-                      {"processes", ordered_json::array()}};
+  ordered_json object{{"name", subject.name},         {"host", context.spec.host},
+                      {"pid", subject.pid},           {"ended", subject.ended},
+                      {"ended_at", subject.ended_at}, {"killed_parts", subject.killed_parts},
+                      {"gpus", subject.gpus},         {"processes", ordered_json::array()}};
   if (subject.rank) object["rank"] = *subject.rank;
   for (const auto& process : context.tree) object["processes"].push_back(process_json(process));
   Found found;

@@ -151,7 +151,7 @@ TEST_F(ReadEvidence, SeesThatAllStepsAreDone) {
 TEST_F(ReadEvidence, HasAMemberForEachRankOfAProcess) {
   write("learner.0/processes.json",
         R"({"name": "learner.0", "host": "node1", "pid": 7, "ended": "exited with code 1",
-      "ended_at": 2.5, "gpus": ["00000000:1B:00.0"], "processes": [
+      "ended_at": 2.5, "killed_parts": ["loader (pid 6) was killed"], "gpus": ["00000000:1B:00.0"], "processes": [
       {"pid": 7, "program": false, "state": "S", "title": "torchrun"},
       {"pid": 8, "parent": 7, "rank": 4, "program": true, "state": "S", "title": "train.py", "main_cpu": 0.5, "cuda": true,
        "threads": [{"wait_channel": "futex_do_wait"}, {"wait_channel": "ep_poll"}]},
@@ -173,6 +173,7 @@ TEST_F(ReadEvidence, HasAMemberForEachRankOfAProcess) {
   EXPECT_EQ(first.wait_channel, "futex_do_wait");
   EXPECT_EQ(first.ended, "exited with code 1");
   EXPECT_EQ(first.ended_at, 2.5);
+  EXPECT_EQ(first.killed_parts, std::vector<std::string>{"loader (pid 6) was killed"});
   EXPECT_EQ(first.gpus, std::vector<std::string>{"00000000:1B:00.0"});
   EXPECT_EQ(first.last_words.size(), 4096U);
   EXPECT_TRUE(first.last_words.ends_with("xthe end\n"));

@@ -15,6 +15,7 @@ TEST(Spec, IsTheSameAfterTheWay) {
   subject.pid = 4711;
   subject.ended = "exited with code 1";
   subject.ended_at = 2.5;
+  subject.killed_parts = {"VLLM::EngineCore (pid 12) was killed by SIGKILL 69.7s into the run"};
   subject.log = "/run/log";
   subject.url = "http://127.0.0.1:8000/health";
   subject.ras = "127.0.0.1:28028";
@@ -39,6 +40,7 @@ TEST(Spec, IsTheSameAfterTheWay) {
   ASSERT_EQ(there->processes.size(), 2U);
   EXPECT_EQ(there->processes[0].rank, 3);
   EXPECT_EQ(there->processes[0].ended_at, 2.5);
+  EXPECT_EQ(there->processes[0].killed_parts, subject.killed_parts);
   EXPECT_EQ(there->processes[0].gpus, subject.gpus);
   EXPECT_FALSE(there->processes[1].rank);
   EXPECT_EQ(there->processes[1].pid, 0);

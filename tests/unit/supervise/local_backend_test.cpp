@@ -523,12 +523,12 @@ TEST_F(Local, AProgramBesideIsNoLeftover) {
 
 TEST_F(Local, EvidenceIsCollectedByTheProgramThatIsNamed) {
   std::vector<std::pair<LivePids, std::string>> asked;
-  EndedProcesses ended;
+  Ends ends;
   std::string script = "exit 0";
-  hooks.collect = [&](const LivePids& pids, const EndedProcesses& gone,
+  hooks.collect = [&](const LivePids& pids, const Ends& so_far,
                       const std::string& where) -> std::optional<sys::SpawnRequest> {
     asked.emplace_back(pids, where);
-    ended = gone;
+    ends = so_far;
     if (script.empty()) return std::nullopt;
     sys::SpawnRequest request;
     request.argv = {"/bin/sh", "-c", script};
@@ -542,9 +542,10 @@ TEST_F(Local, EvidenceIsCollectedByTheProgramThatIsNamed) {
   EXPECT_EQ(collected[0].trouble, "");
   EXPECT_EQ(asked[0].first, (LivePids{{5, all<process_event::Started>()[0].pid}}));
   EXPECT_EQ(asked[0].second, "/evidence");
-  ASSERT_EQ(ended.size(), 1U);
-  EXPECT_EQ(ended.at(7).status.code(), 3);
-  EXPECT_LE(ended.at(7).at, 10s);
+  ASSERT_EQ(ends.processes.size(), 1U);
+  EXPECT_EQ(ends.processes.at(7).status.code(), 3);
+  EXPECT_LE(ends.processes.at(7).at, 10s);
+  EXPECT_TRUE(ends.killed_parts.empty());
   script = "echo no py-spy; exit 3";
   backend->perform(action::Collect{"/evidence"});
   EXPECT_EQ(await<process_event::Collected>(2)[1].trouble, "exited with code 3: no py-spy");
@@ -570,6 +571,31 @@ TEST_F(Local, OfChildrenThatEndThoseAreToldOfThatFailedAndPartsOfServers) {
     ended[child.title] = child.status ? child.status->str() : "";
   EXPECT_EQ(ended, (std::map<std::string, std::string>{{"VLLM::EngineCore", "exited with code 0"},
                                                        {"bash -c", "exited with code 3"}}));
+}
+
+TEST_F(Local, AServerThatHasLostAPartIsKnownToTheEvidence) {
+  Ends ends;
+  hooks.collect = [&](const LivePids&, const Ends& so_far, const std::string&) {
+    ends = so_far;
+    return std::optional<sys::SpawnRequest>();
+  };
+  bound(0).argv = {
+      "/bin/bash", "-c",
+      "(exec -a VLLM::EngineCore sleep 60) & (exec -a VLLM::Worker sleep 60) & sleep 2.4; kill -9 %1; "
+      "kill %2; sleep 60"};
+  make();
+  backend->perform(action::Start{0});
+  const auto children = await<process_event::ChildEnded>(2);
+  backend->perform(action::Collect{"/evidence"});
+  const auto core = std::ranges::find(children, "VLLM::EngineCore", &process_event::ChildEnded::title);
+  ASSERT_NE(core, children.end());
+  if (!core->status) GTEST_SKIP() << "this kernel does not tell how a process of another parent ended";
+  ASSERT_EQ(ends.killed_parts.size(), 1U);
+  const auto& parts = ends.killed_parts.begin()->second;
+  ASSERT_EQ(parts.size(), 1U);
+  EXPECT_TRUE(
+      parts[0].starts_with(fmt::format("VLLM::EngineCore (pid {}) was killed by SIGKILL ", core->pid)))
+      << parts[0];
 }
 
 TEST_F(Local, HowEachIsToldThatAddressesHaveChanged) {

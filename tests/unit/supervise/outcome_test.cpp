@@ -251,6 +251,15 @@ TEST(Sentence, OfAnAbortNamesTheChildThatWasLostBefore) {
       "killed by SIGKILL 10.0s into the run");
 }
 
+TEST(Sentence, OfAnAbortDoesNotNameAChildTwice) {
+  const std::string reason =
+      "no progress for 60 s: engine.0 is the culprit: it has lost a process: VLLM::EngineCore (pid 7) was "
+      "killed by SIGKILL 10.0s into the run";
+  auto outcome = outcome_of(Aborted{reason, 124});
+  outcome.processes[1].children = {child(sys::WaitStatus(SIGKILL), 10s)};
+  EXPECT_EQ(sentence(outcome), reason + " (12.4s into the run)");
+}
+
 /// Four ranks of a learner, of which the second exited first with code 1, 100 ms after its exception.
 Outcome four_ranks() {
   auto outcome = outcome_of(ProcessFailed{1, sys::WaitStatus::exited(1)});

@@ -101,6 +101,29 @@ TEST(Servers, WhoMayBeAboutToResumeAPausedEngineIsNamedToo) {
             "unsure: engine.0 on node0 and learner.0 (rank 0) on node0 may be the culprits");
 }
 
+TEST(Servers, AnEngineThatHasLostAPartIsTheCulpritThoughAnotherOneIsPaused) {
+  Server paused;
+  paused.paused = true;
+  auto other = engine(paused);
+  other.process = "engine.1";
+  Server silent;
+  silent.health = "does not answer on its health path: Connection refused";
+  auto lost = engine(silent);
+  lost.parts.clear();
+  lost.killed_parts = {"VLLM::EngineCore (pid 210) was killed by SIGKILL 69.7s into the run"};
+  const auto evidence = of({learner(kRequest), lost, other});
+  EXPECT_EQ(
+      judge(evidence).sentence,
+      "engine.0 on node0 is the culprit: it has lost a process: VLLM::EngineCore (pid 210) was killed by "
+      "SIGKILL 69.7s into the run");
+  const auto both = of({learner(kRequest), lost, [&] {
+                          auto second = lost;
+                          second.process = "engine.1";
+                          return second;
+                        }()});
+  EXPECT_FALSE(judge(both).sure);
+}
+
 TEST(Servers, AnEngineWithRequestsThatGeneratesNothingIsTheCulprit) {
   Server server;
   server.stalled = 4;
