@@ -133,9 +133,12 @@ class Environment {
     for (const auto& command : recording_.commands) {
       const auto name = shell::program_name(command.argv[0]);
       if (name != "module" && name != "ml") continue;
-      const auto& argv = command.argv;
+      auto argv = command.argv;
+      static const shell::Options kHowItSpeaks{"-q", "--quiet", "-s", "--silent",
+                                               "-t", "--terse", "-f", "--force"};
+      std::erase_if(argv, [](const auto& word) { return kHowItSpeaks.contains(word); });
       const auto verb = argv.size() > 1 ? argv[1] : std::string();
-      if (verb == "purge" || verb == "reset" || verb == "--force") {
+      if (verb == "purge" || verb == "reset") {
         out_.modules_reset = true;
       } else if (verb == "load" || verb == "add" || (name == "ml" && !verb.empty() && verb[0] != '-')) {
         for (std::size_t i = verb == "load" || verb == "add" ? 2 : 1; i < argv.size(); ++i) {

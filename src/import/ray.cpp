@@ -38,11 +38,11 @@ std::uint32_t learners_by_node(const shell::Words& trainer) {
 
 }  // namespace
 
-ImportedReady ray_is_whole(std::uint32_t gpus, const std::string& python) {
+ImportedReady ray_is_whole(std::size_t nodes, std::size_t gpus, const std::string& python) {
   const auto program = fmt::format(
-      "import ray, sys; ${{self.index}} and sys.exit(); ray.init('auto', log_to_driver=False); "
-      "sys.exit(ray.cluster_resources().get('GPU', 0) < {})",
-      gpus);
+      "import ray, sys; ${{self.index}} and sys.exit(); ray.init('auto', log_to_driver=False); sys.exit({})",
+      gpus > 0 ? fmt::format("ray.cluster_resources().get('GPU', 0) < {}", gpus)
+               : fmt::format("sum(node['Alive'] for node in ray.nodes()) < {}", nodes));
   return {.exec = {python, "-c", program}, .timeout = "15m"};
 }
 

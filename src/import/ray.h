@@ -3,8 +3,8 @@
 
 namespace nlaunch::import {
 
-/// Ready once the cluster has this many GPUs.
-ImportedReady ray_is_whole(std::uint32_t gpus, const std::string& python);
+/// Ready once the cluster has this many GPUs or, if it counts none, this many nodes.
+ImportedReady ray_is_whole(std::size_t nodes, std::size_t gpus, const std::string& python);
 
 /// The processes that a trainer under Ray starts, from the options that set how many; without them, all GPUs
 /// belong to learners. Does not set `spawned_by`.

@@ -16,6 +16,7 @@
 #include "import/markers.h"
 #include "import/texts.h"
 #include "import/work.h"
+#include "lint/rule.h"
 #include "shell/srun.h"
 
 namespace nlaunch::import {
@@ -117,7 +118,7 @@ void remarks_of_printed(const shell::Recording& recording, Imported& out) {
 /// Remarks on what bash itself does on lines that start programs, but roles do not.
 void remarks_of_lines(const std::vector<std::string>& lines, Imported& out) {
   static const RE2 kIgnored(R"(\|\|\s*(true|:)\s*($|[\n;#)&}]))");
-  static const RE2 kSaid(R"(\|\|\s*(echo|printf)\b)");
+  static const RE2 kSaid(R"((\|\|\s*(?:echo|printf|continue|break))\b)");
   static const RE2 kTested(R"(^\s*(?:if|elif)\s)");
   static const RE2 kNegated(R"(^\s*!\s)");
   static const RE2 kShown(R"(^\s*(echo|printf)\b.*\$\()");
@@ -134,14 +135,24 @@ void remarks_of_lines(const std::vector<std::string>& lines, Imported& out) {
       remark(part.line, fmt::format("the script goes on by the exit code of {} (if), which was 0 here: after "
                                     "another one, the run stops",
                                     role.name));
-    const auto* const ignored = RE2::PartialMatch(text, kIgnored)   ? "|| true"
-                                : RE2::PartialMatch(text, kSaid)    ? "|| echo"
-                                : RE2::PartialMatch(text, kShown)   ? "echo $(...)"
-                                : RE2::PartialMatch(text, kNegated) ? "!"
-                                                                    : nullptr;
+    std::string said_by;
+    const auto* const ignored = RE2::PartialMatch(text, kIgnored)          ? "|| true"
+                                : RE2::PartialMatch(text, kSaid, &said_by) ? said_by.c_str()
+                                : RE2::PartialMatch(text, kShown)          ? "echo $(...)"
+                                : RE2::PartialMatch(text, kNegated)        ? "!"
+                                                                           : nullptr;
     if (!part.background && ignored != nullptr)
       remark(part.line,
              fmt::format("{} may fail in the script ({}): here the run then stops", role.name, ignored));
+    static const RE2 kWaits(R"(\b(?:wait|disown|kill(?:\s+-\w+)*)\s+"?\$!)");
+    static const RE2 kLastPid(R"([\s"=]\$!)");
+    static const RE2 kKeeps(R"(\b\w+\+?=\(?"?\$!)");
+    auto without = text;
+    RE2::GlobalReplace(&without, kWaits, "");
+    RE2::GlobalReplace(&without, kKeeps, "");
+    if (RE2::PartialMatch(without, kLastPid))
+      remark(part.line,
+             "$! is a process id, which differs in each job, but the plan has the number it was here");
     static const RE2 kAgain(R"(&&\s*break\b|^\s*(?:until|while\s+!)\s+[^\[(])");
     // retry() { until "$@"; do sleep 5; done; }
     static const RE2 kArguments(
@@ -400,6 +411,13 @@ void remarks_of_unknowns(const shell::Recording& recording, Imported& out) {
         {one.line, fmt::format("the output that `{}` gave the script is made up, or true only of this "
                                "machine now. To change it, use --prints 'PART OF THE COMMAND=TEXT'",
                                one.name)});
+  std::set<std::string> guessed;
+  for (const auto& one : recording.guessed)
+    if (guessed.insert(one.name).second)
+      remarks.push_back(
+          {one.line, fmt::format("the exit code of `{}` was 0 here, which is made up: what the script "
+                                 "does after another one is not imported",
+                                 text::printable(one.name))});
   for (const auto& one : recording.missing_arguments)
     remarks.push_back(
         {one.line,
@@ -446,6 +464,48 @@ void remarks_of_effects(const shell::Recording& recording, Imported& out) {
                                text::printable(one.name))});
 }
 
+/// `wait $LAST`, `sleep 3600`: the script ends while some of its programs still run.
+void remarks_of_its_end(const shell::Recording& recording, Imported& out) {
+  const auto sleeps = [](const auto& command) {
+    return shell::program_name(command.argv[0]) == "sleep" && !command.task;
+  };
+  const auto last = std::ranges::find_if(
+      recording.commands.rbegin(), recording.commands.rend(),
+      [&](const auto& command) { return command.fate == shell::Fate::recorded || sleeps(command); });
+  const bool sleeps_last = last != recording.commands.rend() && sleeps(*last) &&
+                           !shell::waits_forever(last->argv) && !last->background;
+  for (const auto& role : out.roles) {
+    if (!role.part) continue;
+    const auto& part = out.parts[*role.part];
+    const auto awaited = std::ranges::count_if(
+        part.commands, [&](auto index) { return recording.commands[index].waited.is_awaited; });
+    if (part.background && awaited > 0 && static_cast<std::size_t>(awaited) < part.commands.size())
+      out.remarks[Destination::roles].push_back(
+          {part.line,
+           fmt::format("the script ends when {} of its {} programs of this line have exited, and the run "
+                       "when all have",
+                       awaited, part.commands.size())});
+    if (part.background && awaited == 0 && sleeps_last &&
+        role.ends_run.value_or(role.kind == RoleKind::learner))
+      out.remarks[Destination::roles].push_back(
+          {last->line, fmt::format("the script ends after `{}`, whatever {} does: the run ends with {}",
+                                   text::printable(text::shell_join(last->argv)), role.name, role.name)});
+  }
+}
+
+/// Failures that the script does not notice, as lint finds them.
+void remarks_of_lost_codes(const lint::LintInput& input, Imported& out) {
+  for (const auto* const name : {"exit-code-hidden", "exit-code-of-tee", "exit-code-of-last"}) {
+    const auto* const rule = lint::find_rule(name);
+    lint::Report report;
+    report.begin(rule->name, rule->source);
+    rule->check(input, report);
+    for (const auto& finding : report.take())
+      out.remarks[Destination::roles].push_back(
+          {finding.span.line, fmt::format("{}. The run stops then, with that exit code", finding.what)});
+  }
+}
+
 void remarks_of_directives(const Remarked& script, Imported& out) {
   if (script.directives.array_line > 0 && !script.allocation.array.empty())
     out.remarks[Destination::experiment].push_back(
@@ -480,6 +540,8 @@ void add_remarks(const Remarked& script, Imported& out) {
   remarks_of_defaults(script, out);
   remark_of_tasks(script.input, script.directives, script.recording, out);
   remarks_of_directives(script, out);
+  remarks_of_its_end(script.recording, out);
+  remarks_of_lost_codes(script.input, out);
   remarks_of_effects(script.recording, out);
 }
 

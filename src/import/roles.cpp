@@ -494,7 +494,8 @@ class Roles {
     const bool on_socket =
         std::ranges::any_of(part.program, [](const auto& word) { return word.starts_with("--uds"); });
     const auto server = node_of_server(part.program);
-    if (kept.work.work == Work::engine && !on_socket && server != ServerNode::other && is_waited_for(kept)) {
+    if (kept.work.work == Work::engine && !on_socket && server != ServerNode::other && is_waited_for(kept) &&
+        !is_own_script(part.program)) {
       auto port = option_of(part.program, "--port");
       // Text Generation Inference also reads it from there (launcher/src/main.rs).
       const auto said = part.changes.find("PORT");
@@ -514,6 +515,13 @@ class Roles {
     tell_of_gpus(kept, part, role);
     tell_of_order(part, role);
     job_.out.roles.push_back(std::move(role));
+  }
+
+  /// `python serve.py`: its port and its paths are its own.
+  static bool is_own_script(const shell::Words& program) {
+    return std::ranges::any_of(program, [](const auto& word) {
+      return word.ends_with(".py") && !word.contains("vllm/entrypoints/") && !word.contains("sglang/");
+    });
   }
 
   /// A remark on CUDA_VISIBLE_DEVICES=3,2,1,0.
@@ -635,9 +643,35 @@ class Roles {
       // The Python next to `ray` has it installed.
       const auto& ray = part.program[0];
       const auto folder = ray.substr(0, ray.rfind('/') + 1);
-      role.ready =
-          ray_is_whole(job_.allocation.nodes * job_.allocation.gpus_per_node, escaped(folder) + "python3");
+      const auto [nodes, gpus] = size_of_ray();
+      role.ready = ray_is_whole(nodes, gpus, escaped(folder) + "python3");
     }
+  }
+
+  struct SizeOfRay {
+    std::size_t nodes = 0;
+    std::size_t gpus = 0;
+  };
+  /// What the script starts it with: `--num-gpus`, or else the GPUs that `ray start` sees.
+  [[nodiscard]] SizeOfRay size_of_ray() const {
+    SizeOfRay size;
+    for (const auto& kept : job_.kept) {
+      if (!is_ray(kept)) continue;
+      const auto& part = job_.part_of(kept);
+      const auto visible = visible_of(part);
+      const auto seen = visible ? visible->size() : job_.allocation.gpus_per_node;
+      const auto said = number_option_of(part.program, "--num-gpus");
+      size.nodes += part.tasks.size();
+      size.gpus += part.tasks.size() * (said ? *said : other_accelerators(part) ? 0 : seen);
+    }
+    return size;
+  }
+
+  /// `--resources '{"NPU": 8}'`: Ray counts no GPUs there.
+  static bool other_accelerators(const Part& part) {
+    return std::ranges::any_of(part.program, [](const auto& word) {
+      return word.contains("NPU") || word.contains("HPU") || word.contains("TPU");
+    });
   }
 
   /// Ray's actors, which the trainer starts.

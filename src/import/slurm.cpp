@@ -41,24 +41,6 @@ bool is_one_of(std::string_view name, std::span<const std::string_view> names) {
 
 using shell::leading_number;
 
-/// "0-15%4", "1,3,5-9:2"; ids above the 100,000th are left out.
-std::vector<std::uint32_t> array_tasks(std::string_view value) {
-  constexpr std::size_t kMost = 100'000;
-  std::vector<std::uint32_t> ids;
-  for (const auto& part : text::split(value.substr(0, value.find('%')), ',')) {
-    const auto first = leading_number(part);
-    const auto dash = part.find('-');
-    const auto last =
-        dash == std::string::npos ? first : leading_number(std::string_view(part).substr(dash + 1));
-    const auto colon = part.find(':');
-    const auto step = colon == std::string::npos
-                          ? 1
-                          : std::max(1U, leading_number(std::string_view(part).substr(colon + 1)));
-    for (auto id = first; id <= last && ids.size() < kMost; id += step) ids.push_back(id);
-  }
-  return ids;
-}
-
 class DirectivesReader {
  public:
   DirectivesReader(const lint::LintInput& input, Imported& out)
@@ -189,7 +171,7 @@ class DirectivesReader {
              "that too, "
              "and also continues in a new job before the time limit");
     } else if (name == "array") {
-      result_.array = array_tasks(value);
+      result_.array = shell::array_tasks(value);
       result_.array_text = value;
       result_.array_line = line;
     } else if (name == "chdir") {
@@ -284,6 +266,8 @@ class DirectivesReader {
     }
     const auto cpus = leading_number(value("cpus-per-task"));
     result_.cpus_per_task = cpus;
+    result_.cpus_per_gpu = asked.cpus_per_gpu;
+    result_.variables = asked.variables;
     if (cpus > 0 && size.tasks > 1) {
       // One agent per node gets what all tasks there had.
       for (auto& entry : out_.directives) {
@@ -368,6 +352,8 @@ shell::Allocation allocation_of(const JobDirectives& directives) {
   allocation.nodes = directives.size.nodes;
   allocation.tasks_per_node = std::max(1U, directives.size.tasks);
   allocation.cpus_per_task = directives.cpus_per_task;
+  allocation.cpus_per_gpu = directives.cpus_per_gpu;
+  allocation.variables = directives.variables;
   allocation.counts_tasks = directives.counts_tasks;
   allocation.gpus_per_node = directives.size.gpus;
   allocation.array = directives.array;

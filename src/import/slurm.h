@@ -19,9 +19,11 @@ struct JobDirectives {
   std::string signal;  ///< for the learners; empty: not set
   std::string before;  ///< "120s"
   std::uint32_t signal_line = 0;
-  std::uint32_t cpus_per_task = 0;  ///< 0: not set
-  bool counts_tasks = false;        ///< by --ntasks-per-node
-  std::string array_text;           ///< "0-15%4"
+  std::uint32_t cpus_per_task = 0;       ///< 0: not set
+  std::uint32_t cpus_per_gpu = 0;        ///< 0: not set
+  std::vector<std::string> variables{};  ///< as in shell::AskedFor
+  bool counts_tasks = false;             ///< by --ntasks-per-node
+  std::string array_text;                ///< "0-15%4"
   std::uint32_t array_line = 0;
   std::vector<std::uint32_t> array;                      ///< ids of the tasks of a job array
   std::vector<shell::Allocation::Component> components;  ///< of a heterogeneous job; else empty

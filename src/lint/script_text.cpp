@@ -435,6 +435,9 @@ shell::Allocation allocation_of(const LintInput& input) {
   job.nodes = asked.nodes;
   job.tasks_per_node = std::max(1U, asked.tasks);
   job.cpus_per_task = shell::leading_number(value("cpus-per-task"));
+  job.cpus_per_gpu = asked.cpus_per_gpu;
+  job.variables = asked.variables;
+  job.array = shell::array_tasks(value("array"));
   job.counts_tasks = !value("ntasks-per-node").empty() || !value("tasks-per-node").empty();
   job.gpus_per_node = asked.gpus;
   if (input.components.empty()) return job;

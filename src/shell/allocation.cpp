@@ -26,6 +26,27 @@ std::uint32_t gpus_of(const std::string& text) {
   return 0;
 }
 
+/// MiB of "120G", "4096", "1.5T" without its fraction, as Slurm counts them; nothing if it is no size.
+std::optional<std::uint64_t> mebibytes_of(std::string_view text) {
+  std::uint64_t value = 0;
+  const auto end = std::from_chars(text.data(), text.data() + text.size(), value).ptr;
+  const auto unit = static_cast<std::size_t>(end - text.data());
+  if (unit == 0 || value > 1'000'000'000) return std::nullopt;
+  switch (unit < text.size() ? text[unit] : 'M') {
+    case 'K':
+    case 'k':
+      return value / 1024;
+    case 'G':
+    case 'g':
+      return value * 1024;
+    case 'T':
+    case 't':
+      return value * 1024 * 1024;
+    default:
+      return value;
+  }
+}
+
 }  // namespace
 
 bool Allocation::is_port(std::string_view text) {
@@ -38,6 +59,24 @@ std::uint32_t leading_number(std::string_view text) {
   std::from_chars(text.data(), text.data() + text.size(), value);
   constexpr std::uint32_t kMost = 100'000;
   return std::min(value, kMost);
+}
+
+std::vector<std::uint32_t> array_tasks(std::string_view value) {
+  constexpr std::size_t kMost = 100'000;
+  std::vector<std::uint32_t> ids;
+  if (value.empty()) return ids;
+  for (const auto& part : text::split(value.substr(0, value.find('%')), ',')) {
+    const auto first = leading_number(part);
+    const auto dash = part.find('-');
+    const auto last =
+        dash == std::string::npos ? first : leading_number(std::string_view(part).substr(dash + 1));
+    const auto colon = part.find(':');
+    const auto step = colon == std::string::npos
+                          ? 1
+                          : std::max(1U, leading_number(std::string_view(part).substr(colon + 1)));
+    for (auto id = first; id <= last && ids.size() < kMost; id += step) ids.push_back(id);
+  }
+  return ids;
 }
 
 AskedFor asked_for(const std::function<std::string(std::string_view option)>& value) {
@@ -60,6 +99,16 @@ AskedFor asked_for(const std::function<std::string(std::string_view option)>& va
     job.gpus = std::min(gpus_of(value("gpus-per-task")) * std::max(1U, job.tasks), kMost);
     job.gpus_of_tasks = job.gpus > 0;
   }
+  job.cpus_per_gpu = leading_number(value("cpus-per-gpu"));
+  const auto add = [&](const char* name, const auto& what) {
+    job.variables.push_back(fmt::format("{}={}", name, what));
+  };
+  if (job.cpus_per_gpu > 0) add("SLURM_CPUS_PER_GPU", job.cpus_per_gpu);
+  if (const auto gpus = value("gpus"); !gpus.empty()) add("SLURM_GPUS", gpus);
+  if (const auto gpus = value("gpus-per-task"); !gpus.empty()) add("SLURM_GPUS_PER_TASK", gpus);
+  if (const auto size = mebibytes_of(value("mem"))) add("SLURM_MEM_PER_NODE", *size);
+  if (const auto size = mebibytes_of(value("mem-per-gpu"))) add("SLURM_MEM_PER_GPU", *size);
+  if (const auto size = mebibytes_of(value("mem-per-cpu"))) add("SLURM_MEM_PER_CPU", *size);
   return job;
 }
 

@@ -18,10 +18,12 @@ struct Allocation {
   std::uint32_t nodes = 1;           ///< of all components
   std::uint32_t tasks_per_node = 1;  ///< of the first component in a heterogeneous job
   std::uint32_t cpus_per_task = 0;   ///< 0: not requested
+  std::uint32_t cpus_per_gpu = 0;    ///< 0: not requested
   std::uint32_t gpus_per_node = 0;   ///< in a heterogeneous job, the most of any node
   bool counts_tasks = true;          ///< false: Slurm does not set SLURM_NTASKS_PER_NODE
   bool other_machine = false;        ///< with another kind of GPU, which shows what depends on it in a script
   bool other_hosts = false;          ///< ssh to a host outside the job is followed too, as to its last node
+  std::vector<std::string> variables{};       ///< as in AskedFor
   std::vector<std::uint32_t> array{};         ///< of a job array: the ids of its tasks
   std::optional<std::uint32_t> array_task{};  ///< which of them this is; nullopt: the first
 
@@ -68,11 +70,19 @@ std::vector<std::uint32_t> nodes_in(std::string_view list);
 /// The number at the start of a text; 0 if there is none.
 std::uint32_t leading_number(std::string_view text);
 
+/// The tasks of a job array: "0-15%4", "1,3,5-9:2"; ids above the 100,000th are left out. Empty for an empty
+/// text.
+std::vector<std::uint32_t> array_tasks(std::string_view value);
+
 /// The size of the job that sbatch options request.
 struct AskedFor {
   std::uint32_t nodes = 1;
-  std::uint32_t tasks = 0;     ///< per node; 0: not set
-  std::uint32_t gpus = 0;      ///< of each node
+  std::uint32_t tasks = 0;         ///< per node; 0: not set
+  std::uint32_t gpus = 0;          ///< of each node
+  std::uint32_t cpus_per_gpu = 0;  ///< 0: not set
+  /// "SLURM_MEM_PER_NODE=122880": what Slurm sets only for jobs that ask for it (sbatch(1), output
+  /// environment variables).
+  std::vector<std::string> variables{};
   bool gpus_of_tasks = false;  ///< from --gpus-per-task
   bool uneven = false;         ///< nodes do not get the same number of tasks
 };

@@ -368,6 +368,16 @@ bool is_page(const Answer& answer) {
   return answer.text == kPage;
 }
 
+bool asks_by_exit_code(const Words& argv) {
+  static const Options kAlways{"show-ref", "cat-file", "merge-base", "check-ignore"};
+  static const Options kWith{"--quiet", "-q", "--exit-code", "--verify", "--error-unmatch", "--is-ancestor"};
+  const auto any = [&](const Options& words) {
+    return std::ranges::any_of(argv, [&](const auto& word) { return words.contains(word); });
+  };
+  const auto name = program_name(argv[0]);
+  return (name == "git" && (any(kAlways) || any(kWith))) || name == "lsof" || name == "pgrep";
+}
+
 bool describes_machine(const std::string& program) {
   static const Options kNames{"nvidia-smi", "rocm-smi", "amd-smi", "free", "lscpu"};
   return kNames.contains(program_name(program));

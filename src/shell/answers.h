@@ -33,6 +33,9 @@ bool describes_machine(const std::string& program);
 /// The names of the programs that are answered.
 std::vector<std::string> names_of_answers();
 
+/// True if the script asks by the exit code, which is made up: `git diff --quiet`.
+bool asks_by_exit_code(const Words& argv);
+
 /// "Traceback", "error": a script that looks for it in a log finds nothing, since nothing goes wrong here.
 bool names_failure(const std::string& pattern);
 

@@ -33,9 +33,10 @@ bool is_of_bash(std::string_view name) {
       "IFS",    "OPTARG",  "OPTIND", "REPLY", "SHLVL", "HOSTTYPE", "PIPESTATUS", "FUNCNAME"};
   constexpr std::array<std::string_view, 6> kPrefixes{"BASH", "SLURM", "OMPI_", "PMI", "EPOCH", "OSTYPE"};
   // Slurm sets these only if the job asks for them (sbatch(1), output environment variables).
-  constexpr std::array<std::string_view, 8> kIfAskedFor{
+  constexpr std::array<std::string_view, 9> kIfAskedFor{
       "SLURM_NTASKS_PER_NODE", "SLURM_CPUS_PER_TASK", "SLURM_CPUS_PER_GPU", "SLURM_GPUS",
-      "SLURM_GPUS_PER_NODE",   "SLURM_GPUS_PER_TASK", "SLURM_MEM_PER_NODE", "SLURM_MEM_PER_GPU"};
+      "SLURM_GPUS_PER_NODE",   "SLURM_GPUS_PER_TASK", "SLURM_MEM_PER_NODE", "SLURM_MEM_PER_GPU",
+      "SLURM_MEM_PER_CPU"};
   if (std::ranges::find(kIfAskedFor, name) != kIfAskedFor.end()) return false;
   return std::ranges::find(kNames, name) != kNames.end() ||
          std::ranges::any_of(kPrefixes, [&](auto prefix) { return name.starts_with(prefix); });
@@ -103,7 +104,7 @@ std::string expanded_by_bash(const std::string& line, InnerTexts inner) {
 std::vector<Absent> unset_in(const std::string& script, const std::string& texts,
                              std::set<std::string> known) {
   static const RE2 kSets(
-      R"(\b([A-Za-z_]\w*)(?:\[[^\]]*\])?[:+]?=|\(\([ \t]*([A-Za-z_]\w*)|)"
+      R"(\b([A-Za-z_]\w*)(?:\[[^\]]*\])?[:+]?=|\(\([ \t]*(?:\+\+|--)?([A-Za-z_]\w*)[ \t]*(?:\+\+|--|[-+*/%&|^]?=[^=]|\)\))|)"
       R"(\b(?:for|select|local|declare|export|readonly|mapfile|readarray|read|getopts|printf -v|typeset)((?:[ \t]+[^\s;|&<>]+)+))");
   std::string name;
   std::string counter;
@@ -129,11 +130,19 @@ std::vector<Absent> unset_in(const std::string& script, const std::string& texts
     if (RE2::PartialMatch(line, kNoUse)) continue;
     std::string braced;
     const auto text = expanded_by_bash(line, InnerTexts::kept);
+    const auto use = [&] {
+      if (!is_of_bash(name) && known.insert(name).second) unset.push_back({number, name});
+    };
     for (re2::StringPiece rest(text); RE2::FindAndConsume(&rest, kUses, &name, &braced);) {
       if (name.empty()) name = braced;
-      if (is_of_bash(name) || !known.insert(name).second) continue;
-      unset.push_back({number, name});
+      use();
     }
+    // $(( NAME + 1 )): there, names need no $.
+    static const RE2 kArithmetic(R"(\(\(((?:[^()]|\([^()]*\))*)\)\))");
+    static const RE2 kName(R"((?:^|[^\w$#{.])([A-Za-z_]\w*))");
+    std::string expression;
+    for (re2::StringPiece rest(text); RE2::FindAndConsume(&rest, kArithmetic, &expression);)
+      for (re2::StringPiece names(expression); RE2::FindAndConsume(&names, kName, &name);) use();
   }
   return unset;
 }
@@ -305,8 +314,13 @@ void Notes::contents(std::uint32_t line, const ProgramStart& start, const Words&
   if (const auto in = start.files.find(STDIN_FILENO); in != start.files.end()) paths.push_back(in->second);
   // `ls out | wc -l` behind `python train.py --out out`, which did not run.
   static const Options kLists{"ls", "find", "du"};
-  if (piped && kLists.contains(name) &&
-      std::ranges::any_of(paths, [&](const auto& path) { return may_be_written(path, start.folder); }))
+  std::error_code error;
+  const auto is_not_here = [&](const auto& path) {
+    return path.starts_with('/') && !fs::exists(layer_.map_to_read(path), error);
+  };
+  if (piped && kLists.contains(name) && std::ranges::any_of(paths, [&](const auto& path) {
+        return may_be_written(path, start.folder) || is_not_here(path);
+      }))
     made_up(line, start, argv);
   for (auto& path : paths)
     if (has_unknown_contents(path))

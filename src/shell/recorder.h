@@ -83,6 +83,7 @@ struct Recording {
       not_here;                    ///< files and directories that exist only on the cluster, treated as empty
   std::vector<Absent> asked_for;   ///< `[ -f PATH ]` was answered with no
   std::vector<Absent> waited_for;  ///< `while [ ! -f PATH ]`: nothing here makes it
+  std::vector<Absent> guessed;     ///< commands whose exit code the script asks for, which is made up (0)
   std::vector<Absent> made_up;     ///< the script reads the output of a command (`name`), which is made up or
                                    ///< true only of this machine now
   std::vector<Absent> printed;     ///< output from RecordRequest::prints that the script used

@@ -194,6 +194,8 @@ std::vector<std::string> environment_of(const RecordRequest& request, const OwnF
   const auto& job = request.allocation;
   const auto first = job.component(0).value_or(Allocation::Component{});
   const auto tasks = first.nodes * first.tasks_per_node;
+  const auto cpus = job.cpus_per_gpu > 0 ? job.cpus_per_gpu * std::max(1U, first.gpus_per_node)
+                                         : std::max(1U, job.cpus_per_task) * job.tasks_per_node;
   std::vector<std::string> entries{
       fmt::format("PATH={}:/usr/local/bin:/usr/bin:/bin", own.programs()),
       fmt::format("BASH_ENV={}", own.start()),
@@ -208,7 +210,9 @@ std::vector<std::string> environment_of(const RecordRequest& request, const OwnF
       fmt::format("SLURM_NTASKS={}", tasks),
       fmt::format("SLURM_NPROCS={}", tasks),
       fmt::format("SLURM_TASKS_PER_NODE={}(x{})", job.tasks_per_node, first.nodes),
-      fmt::format("SLURM_CPUS_ON_NODE={}", std::max(1U, job.cpus_per_task) * job.tasks_per_node),
+      fmt::format("SLURM_CPUS_ON_NODE={}", cpus),
+      fmt::format("SLURM_JOB_CPUS_PER_NODE={}{}", cpus,
+                  first.nodes > 1 ? fmt::format("(x{})", first.nodes) : ""),
       fmt::format("SLURM_SUBMIT_DIR={}", folder_of(request)),
       fmt::format("SLURM_SUBMIT_HOST={}", Allocation::kLoginHost),
       fmt::format("SLURM_JOB_PARTITION={}", job.partition),
@@ -224,6 +228,7 @@ std::vector<std::string> environment_of(const RecordRequest& request, const OwnF
     entries.push_back(fmt::format("SLURM_GPUS_ON_NODE={}", first.gpus_per_node));
     entries.push_back(fmt::format("SLURM_GPUS_PER_NODE={}", first.gpus_per_node));
   }
+  entries.insert(entries.end(), job.variables.begin(), job.variables.end());
   if (!job.components.empty()) {  // sbatch(1), output environment variables
     entries.push_back(fmt::format("SLURM_HET_SIZE={}", job.components.size()));
     for (std::size_t i = 0; i < job.components.size(); ++i) {
@@ -249,7 +254,12 @@ std::vector<std::string> environment_of(const RecordRequest& request, const OwnF
   for (auto& entry : variables_of({0, 0, 0})) entries.push_back(std::move(entry));
   if (request.per_node || !request.in_job)
     std::erase_if(entries, [](const auto& entry) { return entry.starts_with("SLURM"); });
-  if (!request.per_node) entries.insert(entries.end(), request.variables.begin(), request.variables.end());
+  if (request.per_node) return entries;
+  for (const auto& given : request.variables)
+    std::erase_if(entries, [name = given.substr(0, given.find('=') + 1)](const auto& entry) {
+      return entry.starts_with(name);
+    });
+  entries.insert(entries.end(), request.variables.begin(), request.variables.end());
   return entries;
 }
 

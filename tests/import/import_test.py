@@ -750,6 +750,35 @@ class NodeLists(Import):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("# line 2: CUDA_HOME has this value only if no module sets it (line 1): here it always has\n", profile)
 
+    def test_what_slurm_sets_only_when_asked_is_known(self):
+        learner = self.roles("#SBATCH --gpus-per-node=4 --cpus-per-gpu=18 --mem=120G --mem-per-gpu=30G\n#SBATCH --nodes=2\n"
+                             "srun python train.py $((SLURM_CPUS_PER_GPU - 2)) $((SLURM_MEM_PER_NODE / 1024)) $SLURM_MEM_PER_GPU $SLURM_JOB_CPUS_PER_NODE\n")["learner"]
+        self.assertEqual(learner["command"], ["python", "train.py", "16", "120", "30720", "72(x2)"])
+
+    def test_modules_may_be_loaded_without_a_word(self):
+        result, _, profile = self.import_text("module --quiet purge\nmodule -q load cuda\npython train.py\n")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("reset: true", profile)
+        self.assertIn("cuda", profile)
+
+    def test_a_server_that_is_a_script_is_ready_as_the_script_says(self):
+        experiment = yaml.safe_load(self.import_text(
+            "#SBATCH --gpus-per-node=4\npython vllm_server.py &\nuntil curl -fsS http://localhost:8005/docs; do sleep 5; done\n"
+            "CUDA_VISIBLE_DEVICES=1,2,3 python train.py\n")[1])
+        self.assertNotIn("ready", experiment["roles"]["engine"])
+        self.assertEqual(experiment["roles"]["wait"]["command"][3:], ["wait", "curl", "-fsS", "http://localhost:8005/docs"])
+        self.assertEqual(experiment["start"], [["engine"], ["wait"], ["learner"]])
+
+    def test_ray_is_whole_with_the_gpus_that_it_was_given(self):
+        head = ("N=($(scontrol show hostnames))\nsrun --overlap -N1 -n1 -w ${N[0]} ray start --head --port=6379 --block ARGS &\nsleep 9\n"
+                "srun --overlap -N1 -n1 -w ${N[1]} ray start --address=${N[0]}:6379 --block ARGS &\nsleep 9\nray status\npython train.py\n")
+        for arguments, whole in (("", "get('GPU', 0) < 8)"), ("--num-gpus=3", "get('GPU', 0) < 6)"),
+                                 ("--num-gpus=0", "sum(node['Alive'] for node in ray.nodes()) < 2)"),
+                                 ("--resources='{\"NPU\": 8}'", "sum(node['Alive'] for node in ray.nodes()) < 2)")):
+            with self.subTest(arguments):
+                roles = self.roles(TWO_NODES.replace("--nodes=2", "--nodes=3") + head.replace("ARGS", arguments))
+                self.assertIn(whole, roles["ray-worker"]["ready"]["exec"][2])
+
     def test_a_watch_at_the_end_is_the_end(self):
         result, experiment, _ = self.import_text(TWO_NODES + "srun python train.py & pid=$!\ndone=false\nwhile ! $done; do\n  done=true\n"
                                                  "  if ps -p $pid > /dev/null; then done=false; fi\n  sleep 60\ndone\necho \"Job terminated\"\n")

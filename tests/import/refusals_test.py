@@ -87,6 +87,9 @@ class Refusals(Import):
                  "while another program runs: a plan would try once. Wait with curl or nc, which import knows [import.poll]"),
                 ("#SBATCH --gpus-per-node=4\nvllm serve m --port 8000 &\nfor i in 1 2 3; do\n  if python probe.py; then break; fi\n  sleep 1\ndone\npython eval.py\n",
                  "line 4: the script repeats `python probe.py` until it succeeds, while another program runs"),
+                (TWO_NODES + "for h in $(scontrol show hostnames); do\n  srun -N1 -n1 -w $h torchrun --nnodes=2 train.py &\ndone\nwait $!\nsrun python upload.py\n",
+                 "line 7: before upload, the script waits for 1 of the 2 programs of line 4, and a plan waits for all of a role or for none: `wait` waits for all [import.wait]"),
+                ("exec -a trainer python train.py\n", "line 1: `exec -a` starts python under another name, trainer, which no role does [import.name]"),
                 ("echo hello\n", "the script does not start a program that could be a role")):
             with self.subTest(script):
                 self.assertIn(said, self.refusal(script))
@@ -172,6 +175,21 @@ class Refusals(Import):
                               "note: line 4: MASTER_PORT is 29500 for store, but chosen by nlaunch for learner: they do not meet there\n"),
                              ("python train.py --out out\nLAST=$(find out -name 'step_*' | sort | tail -1)\npython export.py ${LAST:-out/final}\n",
                               "note: line 2: the output that `find out -name 'step_*'` gave the script is made up, or true only of this machine now."),
+                             ("#SBATCH --time=1\nset -e\nsrun python train.py\necho done\nsrun python b.py | tee log\n",
+                              "note: line 5: after | tee the exit code of the program is lost. The run stops then, with that exit code\n"),
+                             ("#SBATCH --time=1\nset -e\npython train.py &\nwait\n",
+                              "note: line 4: `wait` without a process id succeeds even if a program failed. The run stops then, with that exit code\n"),
+                             ("set -e\nfor i in 1 2; do\n  python peek.py || continue\n  python train.py\ndone\n",
+                              "note: line 3: peek may fail in the script (|| continue): here the run then stops\n"),
+                             (TWO_NODES + "for h in $(scontrol show hostnames); do\n  srun -N1 -n1 -w $h torchrun --nnodes=2 train.py &\ndone\nwait $!\n",
+                              "note: line 4: the script ends when 1 of its 2 programs of this line have exited, and the run when all have\n"),
+                             ("python train.py &\nsleep 3600\n", "note: line 2: the script ends after `sleep 3600`, whatever learner does: the run ends with learner\n"),
+                             ("python train.py &\npy-spy dump --pid $!\nwait\n",
+                              "note: line 2: $! is a process id, which differs in each job, but the plan has the number it was here\n"),
+                             ("git diff --quiet f.py || python more.py\npython train.py\n",
+                              "note: line 1: the exit code of `git diff --quiet f.py` was 0 here, which is made up: what the script does after another one is not imported\n"),
+                             ("N=$(ls ckpt | wc -l)\npython train.py --n $N\n", "note: line 1: the output that `ls ckpt` gave the script is made up"),
+                             ("python train.py --seed $(( SEED + 1 ))\n", "note: line 1: nothing sets $SEED, so it was empty: set it with --env SEED=VALUE\n"),
                              ("ulimit -n 4096\npython train.py\n", "note: line 1: ulimit -n 4096: not imported\n")):
             with self.subTest(script):
                 result, experiment, _ = self.import_text(script)

@@ -259,17 +259,37 @@ Sentences has_equal_secrets(const Examined& script) {
   });
 }
 
+/// `exec -a NAME PROGRAM`: argv[0] is not the program.
+Sentences starts_under_another_name(const Examined& script) {
+  return of_each(script.recording.traced, [](const auto& one) -> std::string {
+    static const RE2 kOtherName(R"(^exec\s+(?:-[cl]+\s+)*-c?l?a\s+(\S+)\s+(\S+))");
+    std::string name;
+    std::string program;
+    if (!RE2::PartialMatch(one.text, kOtherName, &name, &program)) return {};
+    return fmt::format("line {}: `exec -a` starts {} under another name, {}, which no role does", one.line,
+                       text::printable(program), text::printable(name));
+  });
+}
+
 }  // namespace
 
 std::span<const Refusal> refusals_of_programs() {
   static constexpr std::array kRefusals{
-      Refusal{"import.node-as-program", starts_a_node}, Refusal{"import.substitution", substitutes_a_process},
-      Refusal{"import.xargs", uses_parallel_xargs},     Refusal{"import.parallel", starts_in_parallel},
-      Refusal{"import.step", has_a_step_of_several},    Refusal{"import.empty-host", lacks_a_host},
-      Refusal{"import.detaches", starts_a_daemon},      Refusal{"import.visible", gives_tasks_one_gpu},
-      Refusal{"import.visible", names_a_slice},         Refusal{"import.visible", numbers_gpus_of_the_node},
-      Refusal{"import.terminal", hides_programs},       Refusal{"import.function", calls_a_function},
-      Refusal{"import.secret", has_equal_secrets},      Refusal{"import.empty-program", has_no_name},
+      Refusal{"import.node-as-program", starts_a_node},
+      Refusal{"import.substitution", substitutes_a_process},
+      Refusal{"import.xargs", uses_parallel_xargs},
+      Refusal{"import.parallel", starts_in_parallel},
+      Refusal{"import.step", has_a_step_of_several},
+      Refusal{"import.empty-host", lacks_a_host},
+      Refusal{"import.detaches", starts_a_daemon},
+      Refusal{"import.visible", gives_tasks_one_gpu},
+      Refusal{"import.visible", names_a_slice},
+      Refusal{"import.visible", numbers_gpus_of_the_node},
+      Refusal{"import.terminal", hides_programs},
+      Refusal{"import.function", calls_a_function},
+      Refusal{"import.secret", has_equal_secrets},
+      Refusal{"import.empty-program", has_no_name},
+      Refusal{"import.name", starts_under_another_name},
   };
   return kRefusals;
 }

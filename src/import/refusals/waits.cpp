@@ -84,6 +84,30 @@ bool breaks_on_success(const std::vector<std::string>& lines, std::uint32_t line
   return false;
 }
 
+/// `wait $!` behind a loop of `srun ... &`, and another program after it: a plan waits for all of a role.
+Sentences waits_for_some_of_a_role(const Examined& script) {
+  return of_roles(script, [&](const ImportedRole& role, const Part& part) -> std::string {
+    if (!part.background || part.commands.size() < 2) return {};
+    for (const auto& other : script.out.roles) {
+      if (!other.part || *other.part == *role.part) continue;
+      const auto& next = script.out.parts[*other.part];
+      const auto& commands = script.recording.commands;
+      const auto ended = std::ranges::count_if(part.commands, [&](auto first) {
+        return std::ranges::any_of(next.commands, [&](auto then) {
+          return shell::had_ended(commands[first].waited, commands[then].waited);
+        });
+      });
+      if (ended > 0 && static_cast<std::size_t>(ended) < part.commands.size())
+        return fmt::format(
+            "line {}: before {}, the script waits for {} of the {} programs of line {}, and a plan waits for "
+            "all "
+            "of a role or for none: `wait` waits for all",
+            next.line, other.name, ended, part.commands.size(), part.line);
+    }
+    return {};
+  });
+}
+
 /// `until python -c "connect()"; do sleep 1; done` behind a server: here it would be tried once.
 Sentences polls_by_a_program(const Examined& script) {
   return of_roles(script, [&](const ImportedRole& role, const Part& part) -> std::string {
@@ -185,7 +209,7 @@ std::span<const Refusal> refusals_of_waits() {
       Refusal{"import.loop", repeats_in_the_background}, Refusal{"import.loop", repeats_while_another_runs},
       Refusal{"import.files", loops_over_files},         Refusal{"import.waits", waits_for_a_file},
       Refusal{"import.wait", waits_for_an_unknown_one},  Refusal{"import.wait", waits_for_the_first},
-      Refusal{"import.poll", polls_by_a_program},
+      Refusal{"import.poll", polls_by_a_program},        Refusal{"import.wait", waits_for_some_of_a_role},
   };
   return kRefusals;
 }
