@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <re2/re2.h>
 
 #include <algorithm>
 #include <array>
@@ -7,6 +8,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/registry.h"
 #include "base/text.h"
@@ -59,6 +61,26 @@ bool waits_for_killed(const Script& script, const ScriptCommand& command) {
                      [&](const std::string& id) { return ids.contains(id); });
 }
 
+/// `wait $PID` whose exit code decides: under set -e, in a test, or at the end.
+bool waits_for_code(const Script& script) {
+  static const RE2 kTests(R"(^\s*(?:if|elif|while|until|!)\s|\|\||&&)");
+  const SourceLines lines(script.file);
+  bool errexit = shebang_sets(script, kErrexit);
+  const ScriptCommand* last = nullptr;
+  for (const auto& command : script.commands)
+    if (command.shell == script.shell) last = &command;
+  for (const auto& command : script.commands) {
+    if (command.shell == script.shell) errexit = sets_option(command, kErrexit).value_or(errexit);
+    if (command.words[0] != "wait" || command.words.size() < 2 || waits_for_killed(script, command)) continue;
+    const auto line = lines.line(command.span.line);
+    const bool within = line.starts_with(' ') || line.starts_with('\t');
+    if (errexit || within || &command == last || command.span.file != script.file ||
+        RE2::PartialMatch(line, kTests))
+      return true;
+  }
+  return false;
+}
+
 /// True if the script checks, or may check, the exit code of a command starting on a line: a function may be
 /// called in a test, which does not see the code of a program in the background.
 bool looks_at_codes(const Script& script, std::uint32_t line, bool background = false) {
@@ -72,9 +94,7 @@ bool looks_at_codes(const Script& script, std::uint32_t line, bool background = 
     });
     if (reads && !only_prints_code(lines, line)) return true;
   }
-  return std::ranges::any_of(script.commands, [&](const ScriptCommand& command) {
-    return command.words[0] == "wait" && command.words.size() > 1 && !waits_for_killed(script, command);
-  });
+  return waits_for_code(script);
 }
 
 /// The command with which the script ends. After set +x, which ends the trace, it is read from the text.
@@ -169,7 +189,11 @@ void check_exit_code_hidden(const LintInput& input, Report& report) {
   const bool waits = last->words[0] == "wait" && !kills;
   if (follows_test(waits ? last->span : program->span, behind)) return;
   // A background program that nothing waits for is killed when the script exits.
-  if (program->background && !waits) return;
+  const bool is_awaited = std::ranges::any_of(script.commands, [&](const ScriptCommand& command) {
+    return &command > program && command.shell == script.shell && command.words[0] == "wait" &&
+           !waits_for_killed(script, command);
+  });
+  if (program->background && !waits && !is_awaited) return;
   const auto name = program->words[0].substr(program->words[0].rfind('/') + 1);
   report.warning(
       last->span,
@@ -208,12 +232,49 @@ std::map<std::uint32_t, std::size_t> repeated_programs(const Script& script) {
   return times;
 }
 
+/// The launchers that run in the foreground on different lines, one after the other, without set -e.
+std::vector<const ScriptCommand*> launchers_in_turn(const Script& script) {
+  constexpr std::array<std::string_view, 6> kLaunchers{"srun",     "mpirun",     "mpiexec",
+                                                       "torchrun", "accelerate", "deepspeed"};
+  std::vector<const ScriptCommand*> found;
+  bool errexit = shebang_sets(script, kErrexit);
+  for (const auto& command : script.commands) {
+    if (command.shell != script.shell) continue;
+    errexit = sets_option(command, kErrexit).value_or(errexit);
+    const bool launches =
+        std::ranges::find(kLaunchers, shell::program_name(command.words[0])) != kLaunchers.end();
+    if (!launches || !command.works || command.background || errexit || command.span.file != script.file)
+      continue;
+    if (found.empty() || found.back()->span.line != command.span.line) found.push_back(&command);
+  }
+  return found;
+}
+
+/// `torchrun a.py`, then `mpirun b`: the job fails only if the last one does.
+void check_launchers_in_turn(const Script& script, const ScriptCommand& last, Report& report) {
+  const SourceLines lines(script.file);
+  const auto launchers = launchers_in_turn(script);
+  if (launchers.size() < 2 || launchers.back()->span.line != last.span.line) return;
+  const auto& first = *launchers.front();
+  auto behind = lines.whole(first.span.line);
+  behind.line = lines.end_of_command(first.span.line) + 1;
+  if (follows_test(lines.whole(first.span.line), behind) || looks_at_codes(script, first.span.line)) return;
+  report.note(
+      last.span,
+      {fmt::format("only this line decides whether the job failed: a failure of {} in line {} is lost",
+                   shell::program_name(first.words[0]), first.span.line),
+       "without set -e the script continues: Slurm considers the job successful and starts dependent jobs "
+       "(afterok)",
+       "add `set -e` above, or: … || code=$?, and at the end: exit ${code:-0}", ""});
+}
+
 void check_exit_code_of_last(const LintInput& input, Report& report) {
   if (!input.script || input.script->commands.empty() || input.batch.empty()) return;
   const auto& script = *input.script;
   if (!ran_to_its_end(script) || has_exit_trap(script)) return;
   const auto last = last_command(script);
   if (!last || last->span.file != script.file) return;
+  check_launchers_in_turn(script, *last, report);
   const SourceLines lines(script.file);
   for (const auto& [line, count] : repeated_programs(script)) {
     // Otherwise the script's last command hides all of them.
@@ -237,10 +298,10 @@ void check_exit_code_of_last(const LintInput& input, Report& report) {
 const Registered<Rule> exit_code_of_last_rule{{
     .order = 373,
     .name = "exit-code-of-last",
-    .title = "a loop of programs of which only the last one's failure counts",
+    .title = "programs of which only the last one's failure counts",
     .explain =
-        "A loop returns the exit code of the last command of its last turn. Without set -e, bash continues "
-        "after a turn that failed.",
+        "A loop returns the exit code of the last command of its last turn, and a script that of its last "
+        "command. Without set -e, bash continues after what failed.",
     .source = "bash(1), Compound Commands; EXIT STATUS",
     .check = check_exit_code_of_last,
 }};

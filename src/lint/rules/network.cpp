@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <re2/re2.h>
 
 #include <algorithm>
 #include <array>
@@ -12,6 +13,7 @@
 #include "lint/catalogue.h"
 #include "lint/programs.h"
 #include "lint/rule.h"
+#include "lint/script_text.h"
 #include "lint/values.h"
 
 /// The network that NCCL and libfabric are told to use, and what does not fit it.
@@ -414,6 +416,7 @@ const Registered<Rule> ib_elsewhere_rule{{
 
 /// The devices of "0,1,2", in order; nullopt for ranges and anything that is not a list.
 std::optional<std::vector<std::string>> devices_of(const std::string& value) {
+  if (value.empty()) return std::vector<std::string>();
   auto devices = text::split(value, ',');
   const bool plain = std::ranges::all_of(devices, [](const std::string& one) {
     return !one.empty() &&
@@ -465,8 +468,15 @@ bool has_one_per_task(const Script& script, const char* name, std::uint32_t gpus
   return values.size() > 1;
 }
 
+/// `apptainer exec --env CUDA_VISIBLE_DEVICES=0`: what the program in the container sees is not in its
+/// recorded environment.
+bool gives_containers_devices(const Script& script) {
+  static const RE2 kGives(R"((?:--env|-e)[= ]["']?(?:CUDA|HIP|ROCR)_VISIBLE_DEVICES=)");
+  return RE2::PartialMatch(without_comments(SourceLines(script.file)), kGives);
+}
+
 void check_visible_devices(const LintInput& input, Report& report) {
-  if (!input.script) return;
+  if (!input.script || gives_containers_devices(*input.script)) return;
   for (const auto* name : {"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"}) {
     std::set<std::string> seen;  // by any program
     const Setting* last = nullptr;

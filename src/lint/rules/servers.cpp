@@ -427,12 +427,12 @@ std::optional<KillByName> kill_by_name(std::string_view command) {
 void check_kills_others(const LintInput& input, Report& report) {
   if (!input.script || has_option(input.batch, {"--exclusive"})) return;
   const SourceLines lines(input.script->file);
-  constexpr std::array<std::string_view, 5> kCommon{"torchrun", "train.py", "ray", "vllm", "sglang"};
+  static const RE2 kCommon(R"(^ray$|^ray::|^torchrun$|vllm|sglang|uvicorn|^train\.py$)");
   for (const auto number : lines_of_commands(lines)) {
     const auto kill = kill_by_name(lines.command(number));
     if (!kill) continue;
     const bool python = kill->pattern == "python" || kill->pattern == "python3";
-    const bool common = kill->whole && std::ranges::find(kCommon, kill->pattern) != kCommon.end();
+    const bool common = kill->whole && RE2::PartialMatch(kill->pattern, kCommon);
     if (!python && !common && !kill->sudo) continue;
     const auto what = fmt::format("{}{} {}{}", kill->sudo ? "sudo " : "", kill->name,
                                   kill->whole ? "-f " : "", text::printable(kill->pattern));
@@ -447,6 +447,56 @@ void check_kills_others(const LintInput& input, Report& report) {
          "kill the process ids that the script has started: PID=$!, kill $PID", ""});
   }
 }
+
+/// The text that a shell is given on its command line: `bash -c TEXT`, `ssh HOST TEXT`. Empty: none.
+std::string text_of_shell(const ScriptCommand& command) {
+  const auto& words = command.words;
+  if (words[0] == "ssh" && words.size() > 2) return words.back();
+  for (std::size_t i = 0; i + 2 < words.size(); ++i) {
+    const bool letter =
+        words[i + 1].starts_with('-') && !words[i + 1].starts_with("--") && words[i + 1].ends_with('c');
+    if (shell::is_shell(words[i]) && letter) return words[i + 2];
+  }
+  return {};
+}
+
+/// `bash -c 'pkill -f vllm || true; ...'`: the shell's own command line has the pattern in it.
+void check_kills_itself(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  for (const auto& command : input.script->commands) {
+    const auto text = text_of_shell(command);
+    static const RE2 kKill(R"re((?:^|[;&|\n])\s*(?:sudo\s+)?(pkill\s[^;&|\n]*))re");
+    std::string kills;
+    for (re2::StringPiece rest(text); RE2::FindAndConsume(&rest, kKill, &kills);) {
+      const auto kill = kill_by_name(kills);
+      const auto behind = std::string(rest);
+      // A shell replaces itself by its last command.
+      const bool is_last = behind.find_first_not_of(" \t\n;") == std::string::npos;
+      if (!kill || !kill->whole || kill->pattern.empty() || is_last) continue;
+      const RE2 pattern(kill->pattern, RE2::Quiet);
+      if (!pattern.ok() || !RE2::PartialMatch(text, pattern)) continue;
+      return report.warning(
+          command.span,
+          {fmt::format("pkill -f {} kills the shell that runs it: its command line has {} in it",
+                       text::printable(kill->pattern), text::printable(kill->pattern)),
+           "what comes after it in this text does not run, and the step, or ssh, fails",
+           fmt::format("pkill -f '[{}]{}', which does not match itself", kill->pattern.substr(0, 1),
+                       text::printable(kill->pattern.substr(1))),
+           ""});
+    }
+  }
+}
+
+const Registered<Rule> kills_itself_rule{{
+    .order = 486,
+    .name = "kills-itself",
+    .title = "pkill -f with a pattern that its own shell matches",
+    .explain = "pkill -f searches whole command lines and spares only itself. `bash -c TEXT`, and the shell "
+               "that ssh "
+               "starts for TEXT, have the pattern in theirs.",
+    .source = "pkill(1), --full, NOTES",
+    .check = check_kills_itself,
+}};
 
 const Registered<Rule> kills_others_rule{{
     .order = 458,

@@ -280,6 +280,34 @@ const Registered<Rule> trap_waits_rule{{
     .check = check_trap_waits,
 }};
 
+/// A trap for USR1 or USR2 that saves or requeues, in a job that nothing sends the signal to.
+void check_no_signal(const LintInput& input, Report& report) {
+  if (!input.script || input.batch.empty() || input.by_nlaunch || has_option(input.batch, {"--signal"}))
+    return;
+  const auto& text = input.script->file->text;
+  for (const auto* signal : {"USR1", "USR2"}) {
+    const auto* const trap = trap_for(*input.script, signal);
+    const RE2 sends(fmt::format(R"re(--signal|kill\s.*{}|\b-(?:SIG)?{}\b)re", signal, signal));
+    if (trap == nullptr || trap->span.file != input.script->file || RE2::PartialMatch(text, sends)) continue;
+    report.note(trap->span,
+                {fmt::format("nothing sends {} to this script", signal),
+                 "Slurm sends a signal before the time limit only if the job asks for it: what the trap "
+                 "is to save, or to requeue, is lost",
+                 fmt::format("#SBATCH --signal=B:{}@300", signal), ""});
+  }
+}
+
+const Registered<Rule> no_signal_rule{{
+    .order = 485,
+    .name = "no-signal",
+    .title = "a trap for a warning signal that the job does not ask for",
+    .explain =
+        "At the time limit, Slurm sends TERM and, after KillWait (30 s), KILL. USR1 or USR2 comes only with "
+        "--signal. Not reported if the script names --signal anywhere, also in a comment.",
+    .source = "sbatch(1), --signal; slurm.conf(5), KillWait",
+    .check = check_no_signal,
+}};
+
 void check_signal_time(const LintInput& input, Report& report) {
   static const RE2 kMinutes(
       R"re(#.*?(?:^|[^\d.])(\d+)\s*-?\s*min(?:ute)?s?\s+(?:before|prior to|ahead of)\b)re");

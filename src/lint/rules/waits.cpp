@@ -329,6 +329,57 @@ void check_endless_wait(const LintInput& input, Report& report) {
   }
 }
 
+/// How long a loop with a number of turns waits: `for i in {1..200}; do ... sleep 5`. Nothing if that is not
+/// known.
+std::optional<std::uint64_t> seconds_of(const Loop& loop) {
+  static const RE2 kTurns(R"re(^\s*for\s+\w+\s+in\s+(?:\{\d+\.\.(\d+)\}|\$\(seq\s+(?:\d+\s+)?(\d+)\)))re");
+  static const RE2 kCounts(R"re(^\s*for\s*\(\(.*<=?\s*(\d+)\s*;)re");
+  static const RE2 kSleep(R"re(\bsleep\s+(\d+))re");
+  std::string braces;
+  std::string sequence;
+  if (!RE2::PartialMatch(loop.head, kTurns, &braces, &sequence) &&
+      !RE2::PartialMatch(loop.head, kCounts, &braces))
+    return std::nullopt;
+  const auto turns = text::whole_number<std::uint32_t>(braces.empty() ? sequence : braces);
+  std::uint32_t seconds = 0;
+  if (!turns || !RE2::PartialMatch(loop.text, kSleep, &seconds)) return std::nullopt;
+  return std::uint64_t{*turns} * seconds;
+}
+
+void check_blind_wait(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  static const RE2 kLooks(
+      R"re(\bkill\s+-(?:0|s\s*0)|\bjobs\b|\bps\s|\bpgrep\b|/proc/|\bwait\s|docker\s+(?:ps|inspect)|\bsqueue\b)re");
+  constexpr std::uint64_t kLong = 120;
+  const SourceLines lines(input.script->file);
+  const auto server = std::ranges::find_if(input.script->programs, [](const Program& one) {
+    return one.works && one.background && is_server(one);
+  });
+  if (server == input.script->programs.end()) return;
+  for (const auto& loop : short_loops(lines)) {
+    const auto seconds = seconds_of(loop);
+    if (!seconds || *seconds < kLong || !RE2::PartialMatch(loop.text, asks()) ||
+        RE2::PartialMatch(loop.text, kLooks))
+      continue;
+    return report.note(
+        lines.whole(loop.begin),
+        {fmt::format("if the server of line {} ends while it loads, this waits {} more", server->span.line,
+                     text::count(*seconds, "second")),
+         "a server that fails while it loads (memory, a wrong option) ends at once, and the job "
+         "holds its GPUs until the loop is over",
+         "in the loop: kill -0 $PID || exit 1", ""});
+  }
+}
+
+const Registered<Rule> blind_wait_rule{{
+    .order = 487,
+    .name = "blind-wait",
+    .title = "a wait for a server that does not notice its end",
+    .explain = "The loop asks only whether the server answers. Not reported for less than two minutes.",
+    .source = "bash(1), kill",
+    .check = check_blind_wait,
+}};
+
 /// `until curl -s URL; do`, without -f and without a look at the code of the answer.
 void check_any_answer(const LintInput& input, Report& report) {
   if (!input.script) return;

@@ -143,8 +143,9 @@ TEST(ExitCodeHidden, ByTheServerThatIsKilledAtTheEnd) {
   for (const std::string end : {"kill $P\nwait $P\n", "kill $P\n", "kill $P; wait $P 2>/dev/null\n"})
     EXPECT_EQ(found_on_node("exit-code-hidden", "vllm serve m & P=$!\npython a.py\n" + end).size(), 1U)
         << end;
-  EXPECT_EQ(found_on_node("exit-code-hidden", "python s.py & P=$!\npython a.py & Q=$!\nwait $Q\nkill $P\n"),
-            Texts{});
+  const std::string two = "python s.py & P=$!\npython a.py & Q=$!\n";
+  EXPECT_EQ(found_on_node("exit-code-hidden", two + "wait $Q\nkill $P\n").size(), 1U);
+  EXPECT_EQ(found_on_node("exit-code-hidden", two + "wait $Q || exit\nkill $P\n"), Texts{});
 }
 
 TEST(ExitCodeHidden, AFunctionWhoseResultNothingTests) {
@@ -156,6 +157,36 @@ TEST(ExitCodeHidden, AFunctionWhoseResultNothingTests) {
 
 TEST(ExitCodeHidden, ByTheEndOfATrace) {
   EXPECT_EQ(found_on_node("exit-code-hidden", "set -x\nsrun python a.py\nset +x\n").size(), 1U);
+}
+
+TEST(ExitCodeHidden, OfAProgramThatIsWaitedFor) {
+  const auto said = [](const std::string& text) {
+    return found("exit-code-hidden", script("#SBATCH -N 1\n" + text));
+  };
+  EXPECT_EQ(said("python a.py &\nP=$!\nwait $P\necho done\n"),
+            Texts{"warning job.sh:5:1 the script exits with the exit code of this line: a failure of python "
+                  "is lost"});
+  EXPECT_EQ(said("python a.py &\nwait\necho done\n").size(), 1U);
+  for (const std::string fine :
+       {"python a.py &\nP=$!\nwait $P\n", "set -e\npython a.py &\nP=$!\nwait $P\necho done\n",
+        "python a.py &\nP=$!\nwait $P || exit 1\necho done\n",
+        "python a.py &\nP=$!\nif ! wait $P; then exit 1; fi\necho done\n",
+        "python a.py &\nP=$!\nwait $P\ncode=$?\necho done\nexit $code\n", "python a.py &\necho done\n"})
+    EXPECT_EQ(said(fine), Texts{}) << fine;
+}
+
+TEST(ExitCodeOfLast, OfLaunchersOneAfterTheOther) {
+  const auto said = [](const std::string& text) {
+    return found("exit-code-of-last", script("#SBATCH -N 1\n" + text));
+  };
+  EXPECT_EQ(said("torchrun a.py\nsrun python b.py\n"),
+            Texts{"note job.sh:3:1 only this line decides whether the job failed: a failure of torchrun in "
+                  "line 2 is lost"});
+  for (const std::string fine :
+       {"set -e\ntorchrun a.py\nsrun python b.py\n", "torchrun a.py || exit 1\nsrun python b.py\n",
+        "torchrun a.py && srun python b.py\n", "torchrun a.py\ncode=$?\nsrun python b.py\nexit $code\n",
+        "torchrun a.py &\nsrun python b.py\n", "srun python b.py\n"})
+    EXPECT_EQ(said(fine), Texts{}) << fine;
 }
 
 }  // namespace

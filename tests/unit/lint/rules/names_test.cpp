@@ -367,5 +367,9 @@ TEST(SetTwice, NotUnderACondition) {
     EXPECT_EQ(found("set-twice", script(text)), Texts{}) << text;
 }
 
+TEST(UnknownVariable, OfOtherLibrariesIsNotOurs) {
+  EXPECT_EQ(found("unknown-variable", script("export HCCL_SOCKET_IFNAME=eth0\npython a.py\n")), Texts{});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

@@ -447,5 +447,24 @@ TEST(VisibleDevices, OneForEachTask) {
             Texts{});
 }
 
+TEST(VisibleDevices, OfContainersAreNotKnown) {
+  const std::string job = "#SBATCH --gpus-per-node=3\n";
+  EXPECT_EQ(found("visible-devices",
+                  script(job + "apptainer exec --env CUDA_VISIBLE_DEVICES=0 a.sif vllm serve m &\n"
+                               "apptainer exec --env CUDA_VISIBLE_DEVICES=1,2 a.sif python a.py\n")),
+            Texts{});
+}
+
+TEST(VisibleDevices, AProgramWithoutGpusHidesNothing) {
+  const std::string job = "#SBATCH --gpus-per-node=3\n";
+  EXPECT_EQ(
+      found("visible-devices",
+            script(job + "CUDA_VISIBLE_DEVICES=\"\" python peek.py\nCUDA_VISIBLE_DEVICES=2 python a.py\n"))
+          .size(),
+      1U);
+  EXPECT_EQ(found("visible-devices", script(job + "CUDA_VISIBLE_DEVICES=\"\" python peek.py\npython a.py\n")),
+            Texts{});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

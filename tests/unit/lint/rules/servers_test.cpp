@@ -165,5 +165,24 @@ TEST(LocalServer, ThatOthersAskByItsHost) {
   EXPECT_EQ(of_ask("", "curl -sf http://$(hostname):8000/health"), Texts{});
 }
 
+TEST(KillsItself, ByAPatternInTheTextOfItsShell) {
+  const auto said = [](const std::string& text) { return found_on_node("kills-itself", text); };
+  EXPECT_EQ(
+      said("srun bash -c 'pkill -f vllm || true; ray stop'\n"),
+      Texts{
+          "warning job.sh:3:1 pkill -f vllm kills the shell that runs it: its command line has vllm in it"});
+  EXPECT_EQ(said("ssh node1 'pkill -9 -f train.py; rm -f /tmp/lock'\n").size(), 1U);
+  EXPECT_EQ(said("bash -c 'ray stop\n  pkill -f \"ray::\" || true\n'\n").size(), 1U);
+  for (const std::string fine : {"srun bash -c 'pkill -f [v]llm || true'\n", "srun bash -c 'pkill -f vllm'\n",
+                                 "pkill -f vllm || true\n", "srun bash -c 'pkill vllm || true'\n",
+                                 "srun pkill -f vllm\n", "srun bash -c 'echo pkill -f a; true'\n"})
+    EXPECT_EQ(said(fine), Texts{}) << fine;
+}
+
+TEST(KillsOthers, AProgramOfAServer) {
+  EXPECT_EQ(found_on_node("kills-others", "pkill -f vllm_server.py || true\npython a.py\n").size(), 1U);
+  EXPECT_EQ(found_on_node("kills-others", "pkill -f uvicorn\npython a.py\n").size(), 1U);
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

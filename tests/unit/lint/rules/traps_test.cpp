@@ -140,5 +140,19 @@ TEST(SignalTime, TheNumberIsInSeconds) {
     EXPECT_EQ(said(right), Texts{}) << right;
 }
 
+TEST(NoSignal, NothingSendsWhatTheTrapWaitsFor) {
+  const auto said = [](const std::string& directives, const std::string& text) {
+    return found("no-signal",
+                 script("#SBATCH --time=1:00:00\n" + directives + text + "srun python a.py &\nwait\n"));
+  };
+  const std::string trap = "trap 'scontrol requeue $SLURM_JOB_ID' USR1\n";
+  EXPECT_EQ(said("", trap), Texts{"note job.sh:2:1 nothing sends USR1 to this script"});
+  EXPECT_EQ(said("", "trap stop SIGUSR2\n").size(), 1U);
+  EXPECT_EQ(said("#SBATCH --signal=B:USR1@60\n", trap), Texts{});
+  EXPECT_EQ(said("# sbatch --signal=B:USR1@60 job.sh\n", trap), Texts{});
+  EXPECT_EQ(said("", trap + "(sleep 60; kill -USR1 $$) &\n"), Texts{});
+  EXPECT_EQ(said("", "trap stop TERM\n"), Texts{});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

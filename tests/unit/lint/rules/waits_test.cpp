@@ -188,5 +188,24 @@ TEST(AnyAnswer, EndsTheWait) {
     EXPECT_EQ(loop(fine), Texts{}) << fine;
 }
 
+TEST(BlindWait, DoesNotNoticeThatTheServerHasEnded) {
+  const auto loop = [](const std::string& head, const std::string& body) {
+    return found("blind-wait",
+                 script("vllm serve m --port 8001 &\n" + head + "; do\n" + body + "done\npython a.py\n"));
+  };
+  const std::string asks = "  curl -s localhost:8001/health && break\n  sleep 5\n";
+  EXPECT_EQ(
+      loop("for i in {1..200}", asks),
+      Texts{"note job.sh:2:1 if the server of line 1 ends while it loads, this waits 1000 seconds more"});
+  EXPECT_EQ(loop("for i in $(seq 1 60)", asks).size(), 1U);
+  EXPECT_EQ(loop("for i in $(seq 60)", asks).size(), 1U);
+  EXPECT_EQ(loop("for ((i = 0; i < 60; i++))", asks).size(), 1U);
+  EXPECT_EQ(loop("for i in {1..200}", asks + "  kill -0 $! || exit 1\n"), Texts{});
+  EXPECT_EQ(loop("for i in {1..12}", asks), Texts{});
+  EXPECT_EQ(loop("for i in $(seq $N)", asks), Texts{});
+  EXPECT_EQ(loop("for i in {1..200}", "  python b.py && break\n  sleep 5\n"), Texts{});
+  EXPECT_EQ(found("blind-wait", script("for i in {1..200}; do\n" + asks + "done\npython a.py\n")), Texts{});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint
