@@ -519,9 +519,12 @@ class Roles {
 
   /// `python serve.py`: its port and its paths are its own.
   static bool is_own_script(const shell::Words& program) {
-    return std::ranges::any_of(program, [](const auto& word) {
-      return word.ends_with(".py") && !word.contains("vllm/entrypoints/") && !word.contains("sglang/");
+    const auto first = std::find_if(program.begin() + 1, program.end(), [](const auto& word) {
+      return !word.starts_with('-') || word == "-m" || word == "-c";
     });
+    const auto& script =
+        first != program.end() && shell::program_name(program[0]).starts_with("python") ? *first : program[0];
+    return script.ends_with(".py") && !script.contains("vllm/entrypoints/") && !script.contains("sglang/");
   }
 
   /// A remark on CUDA_VISIBLE_DEVICES=3,2,1,0.

@@ -769,6 +769,11 @@ class NodeLists(Import):
         self.assertEqual(experiment["roles"]["wait"]["command"][3:], ["wait", "curl", "-fsS", "http://localhost:8005/docs"])
         self.assertEqual(experiment["start"], [["engine"], ["wait"], ["learner"]])
 
+    def test_a_file_of_an_option_is_not_the_server(self):
+        engine = self.roles("#SBATCH --gpus-per-node=4\nvllm serve m --port 8005 --tool-parser-plugin plug.py &\nsleep 60\n"
+                            "CUDA_VISIBLE_DEVICES=1,2,3 python train.py\n")["engine"]
+        self.assertIn(":8005/health", engine["ready"]["http"])
+
     def test_ray_is_whole_with_the_gpus_that_it_was_given(self):
         head = ("N=($(scontrol show hostnames))\nsrun --overlap -N1 -n1 -w ${N[0]} ray start --head --port=6379 --block ARGS &\nsleep 9\n"
                 "srun --overlap -N1 -n1 -w ${N[1]} ray start --address=${N[0]}:6379 --block ARGS &\nsleep 9\nray status\npython train.py\n")
