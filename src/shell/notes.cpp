@@ -104,7 +104,7 @@ std::string expanded_by_bash(const std::string& line, InnerTexts inner) {
 std::vector<Absent> unset_in(const std::string& script, const std::string& texts,
                              std::set<std::string> known) {
   static const RE2 kSets(
-      R"(\b([A-Za-z_]\w*)(?:\[[^\]]*\])?[:+]?=|\(\([ \t]*(?:\+\+|--)?([A-Za-z_]\w*)[ \t]*(?:\+\+|--|[-+*/%&|^]?=[^=]|\)\))|)"
+      R"(\b([A-Za-z_]\w*)(?:\[[^\]]*\])?[:+]?=|(?:\(\(|,)[ \t]*(?:\+\+|--)?([A-Za-z_]\w*)[ \t]*(?:\+\+|--|[-+*/%&|^]?=[^=]|\)\))|)"
       R"(\b(?:for|select|local|declare|export|readonly|mapfile|readarray|read|getopts|printf -v|typeset)((?:[ \t]+[^\s;|&<>]+)+))");
   std::string name;
   std::string counter;
@@ -140,9 +140,12 @@ std::vector<Absent> unset_in(const std::string& script, const std::string& texts
     // $(( NAME + 1 )): there, names need no $.
     static const RE2 kArithmetic(R"(\(\(((?:[^()]|\([^()]*\))*)\)\))");
     static const RE2 kName(R"((?:^|[^\w$#{.])([A-Za-z_]\w*))");
+    static const RE2 kCommand(R"(\$\([^()]*\))");
     std::string expression;
-    for (re2::StringPiece rest(text); RE2::FindAndConsume(&rest, kArithmetic, &expression);)
+    for (re2::StringPiece rest(text); RE2::FindAndConsume(&rest, kArithmetic, &expression);) {
+      RE2::GlobalReplace(&expression, kCommand, "0");
       for (re2::StringPiece names(expression); RE2::FindAndConsume(&names, kName, &name);) use();
+    }
   }
   return unset;
 }

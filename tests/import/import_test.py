@@ -755,6 +755,13 @@ class NodeLists(Import):
                              "srun python train.py $((SLURM_CPUS_PER_GPU - 2)) $((SLURM_MEM_PER_NODE / 1024)) $SLURM_MEM_PER_GPU $SLURM_JOB_CPUS_PER_NODE\n")["learner"]
         self.assertEqual(learner["command"], ["python", "train.py", "16", "120", "30720", "72(x2)"])
 
+    def test_names_in_arithmetic_that_are_set_are_not_asked_for(self):
+        result = self.import_text("#SBATCH --gpus-per-node=1\nN=4; A=(a b)\nfor ((i = 0; i < N; i++)); do :; done\n((j = 3, k = 5))\n(( count++ )) || true\n"
+                                  "x=$((16#ff + ${#A[@]} + j % k))\ny=$(( $(date +%s) % 100 ))\nz=$(((N + 1) * 2))\nif (( EUID == 0 )); then :; fi\n"
+                                  "read -r u v <<< '1 2'\nw=$((u + v))\npython train.py $x $z $w\n")[0]
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertNotIn("nothing sets", result.stderr)
+
     def test_modules_may_be_loaded_without_a_word(self):
         result, _, profile = self.import_text("module --quiet purge\nmodule -q load cuda\npython train.py\n")
         self.assertEqual(result.returncode, 0, result.stderr)
