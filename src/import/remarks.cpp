@@ -146,7 +146,9 @@ void remarks_of_lines(const std::vector<std::string>& lines, Imported& out) {
              fmt::format("{} may fail in the script ({}): here the run then stops", role.name, ignored));
     static const RE2 kWaits(R"(\b(?:wait|disown|kill(?:\s+-\w+)*)\s+"?\$!)");
     static const RE2 kLastPid(R"([\s"=]\$!)");
-    static const RE2 kKeeps(R"(\b\w+\+?=\(?"?\$!)");
+    // PIDS="$PIDS $!", pids[$i]=$!, pids+=($!), echo $! > FILE
+    static const RE2 kKeeps(
+        R"re((?:^|[\s;&|(])(?:\w+(?:\[[^\]]*\])?\+?=(?:\([^)]*\)|"[^"]*"|[^\s;&|]*)|(?:echo|printf)\b[^;|&\n]*))re");
     auto without = text;
     RE2::GlobalReplace(&without, kWaits, "");
     RE2::GlobalReplace(&without, kKeeps, "");
@@ -400,7 +402,8 @@ bool is_made(const Imported& out, const std::string& command) {
 }
 
 /// Remarks on answers that the recorder made up, and on files and variables that are missing here.
-void remarks_of_unknowns(const shell::Recording& recording, Imported& out) {
+void remarks_of_unknowns(const Remarked& script, Imported& out) {
+  const auto& recording = script.recording;
   auto& remarks = out.remarks[Destination::experiment];
   for (const auto& one : recording.asked_for)
     remarks.push_back({one.line, fmt::format("{} is not on this machine, and the script checks whether it "
@@ -412,8 +415,10 @@ void remarks_of_unknowns(const shell::Recording& recording, Imported& out) {
                                "machine now. To change it, use --prints 'PART OF THE COMMAND=TEXT'",
                                one.name)});
   std::set<std::string> guessed;
+  static const RE2 kIgnored(R"(\|\|\s*(true|:)\s*($|[\n;#)&}]))");
   for (const auto& one : recording.guessed)
-    if (guessed.insert(one.name).second)
+    if (guessed.insert(one.name).second &&
+        !RE2::PartialMatch(whole_command(script.lines, one.line), kIgnored))
       remarks.push_back(
           {one.line, fmt::format("the exit code of `{}` was 0 here, which is made up: what the script "
                                  "does after another one is not imported",
@@ -464,32 +469,52 @@ void remarks_of_effects(const shell::Recording& recording, Imported& out) {
                                text::printable(one.name))});
 }
 
-/// `wait $LAST`, `sleep 3600`: the script ends while some of its programs still run.
-void remarks_of_its_end(const shell::Recording& recording, Imported& out) {
+/// `sleep 3600`, with which the script ends. Not one of a loop, which waits for something.
+const shell::RecordedCommand* last_sleep(const Remarked& script, const Imported& out) {
+  const auto& commands = script.recording.commands;
   const auto sleeps = [](const auto& command) {
     return shell::program_name(command.argv[0]) == "sleep" && !command.task;
   };
-  const auto last = std::ranges::find_if(
-      recording.commands.rbegin(), recording.commands.rend(),
-      [&](const auto& command) { return command.fate == shell::Fate::recorded || sleeps(command); });
-  const bool sleeps_last = last != recording.commands.rend() && sleeps(*last) &&
-                           !shell::waits_forever(last->argv) && !last->background;
+  const auto last = std::find_if(commands.rbegin(), commands.rend(), [&](const auto& command) {
+    return command.fate == shell::Fate::recorded || sleeps(command);
+  });
+  static const RE2 kLoop(R"(\b(?:while|until|for)\b)");
+  if (last == commands.rend() || !sleeps(*last) || shell::waits_forever(last->argv) || last->background ||
+      !last->script.ends_with("/" + out.script) || !head_of_loop(script.lines, last->line).empty() ||
+      RE2::PartialMatch(whole_command(script.lines, last->line), kLoop))
+    return nullptr;
+  return &*last;
+}
+
+/// `wait $LAST`, `wait -n`, `sleep 3600`: the script ends while some of its programs still run.
+void remarks_of_its_end(const Remarked& script, Imported& out) {
+  const auto& recording = script.recording;
+  const auto* const sleep = last_sleep(script, out);
+  const auto first_of_all =
+      std::ranges::find_if(recording.traced, [](const auto& one) { return one.text.starts_with("wait -n"); });
   for (const auto& role : out.roles) {
     if (!role.part) continue;
     const auto& part = out.parts[*role.part];
-    const auto awaited = std::ranges::count_if(
-        part.commands, [&](auto index) { return recording.commands[index].waited.is_awaited; });
-    if (part.background && awaited > 0 && static_cast<std::size_t>(awaited) < part.commands.size())
-      out.remarks[Destination::roles].push_back(
-          {part.line,
-           fmt::format("the script ends when {} of its {} programs of this line have exited, and the run "
-                       "when all have",
-                       awaited, part.commands.size())});
-    if (part.background && awaited == 0 && sleeps_last &&
-        role.ends_run.value_or(role.kind == RoleKind::learner))
-      out.remarks[Destination::roles].push_back(
-          {last->line, fmt::format("the script ends after `{}`, whatever {} does: the run ends with {}",
-                                   text::printable(text::shell_join(last->argv)), role.name, role.name)});
+    const auto all = part.commands.size();
+    const auto awaited = static_cast<std::size_t>(std::ranges::count_if(
+        part.commands, [&](auto index) { return recording.commands[index].waited.is_awaited; }));
+    if (!part.background) continue;
+    auto& remarks = out.remarks[Destination::roles];
+    if (first_of_all != recording.traced.end() && all > 1)
+      remarks.push_back(
+          {first_of_all->line,
+           fmt::format("the script goes on when the first of the {} programs of line {} has exited: "
+                       "the run waits for all, and stops at the first that fails",
+                       all, part.line)});
+    else if (awaited > 0 && awaited < all)
+      remarks.push_back(
+          {part.line, fmt::format("the script ends when {} of its {} programs of this line have "
+                                  "exited, and the run when all have",
+                                  awaited, all)});
+    if (awaited == 0 && sleep != nullptr && role.ends_run.value_or(role.kind == RoleKind::learner))
+      remarks.push_back(
+          {sleep->line, fmt::format("the script ends after `{}`, whatever {} does: the run ends with {}",
+                                    text::printable(text::shell_join(sleep->argv)), role.name, role.name)});
   }
 }
 
@@ -524,7 +549,7 @@ void remarks_of_directives(const Remarked& script, Imported& out) {
 }  // namespace
 
 void add_remarks(const Remarked& script, Imported& out) {
-  remarks_of_unknowns(script.recording, out);
+  remarks_of_unknowns(script, out);
   remarks_of_text(script.lines, out);
   remarks_of_lines(script.lines, out);
   remarks_of_builtins(script.recording, out);
@@ -540,7 +565,7 @@ void add_remarks(const Remarked& script, Imported& out) {
   remarks_of_defaults(script, out);
   remark_of_tasks(script.input, script.directives, script.recording, out);
   remarks_of_directives(script, out);
-  remarks_of_its_end(script.recording, out);
+  remarks_of_its_end(script, out);
   remarks_of_lost_codes(script.input, out);
   remarks_of_effects(script.recording, out);
 }

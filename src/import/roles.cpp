@@ -672,9 +672,8 @@ class Roles {
 
   /// `--resources '{"NPU": 8}'`: Ray counts no GPUs there.
   static bool other_accelerators(const Part& part) {
-    return std::ranges::any_of(part.program, [](const auto& word) {
-      return word.contains("NPU") || word.contains("HPU") || word.contains("TPU");
-    });
+    static const RE2 kOther(R"re("?\b(?:NPU|HPU|TPU)"?\s*:)re");
+    return RE2::PartialMatch(option_of(part.program, "--resources").value_or(""), kOther);
   }
 
   /// Ray's actors, which the trainer starts.

@@ -26,24 +26,24 @@ std::uint32_t gpus_of(const std::string& text) {
   return 0;
 }
 
-/// MiB of "120G", "4096", "1.5T" without its fraction, as Slurm counts them; nothing if it is no size.
+/// MiB of "120G" or "4096", as Slurm counts them. Nothing for another text, and for 0: all of the node's.
 std::optional<std::uint64_t> mebibytes_of(std::string_view text) {
+  constexpr std::uint64_t kMost = 1'000'000'000;
   std::uint64_t value = 0;
-  const auto end = std::from_chars(text.data(), text.data() + text.size(), value).ptr;
-  const auto unit = static_cast<std::size_t>(end - text.data());
-  if (unit == 0 || value > 1'000'000'000) return std::nullopt;
-  switch (unit < text.size() ? text[unit] : 'M') {
+  const auto* const end = text.data() + text.size();
+  const auto* const unit = std::from_chars(text.data(), end, value).ptr;
+  if (unit == text.data() || end - unit > 1 || value == 0 || value > kMost) return std::nullopt;
+  switch (unit == end ? 'M' : *unit) {
     case 'K':
-    case 'k':
       return value / 1024;
+    case 'M':
+      return value;
     case 'G':
-    case 'g':
       return value * 1024;
     case 'T':
-    case 't':
       return value * 1024 * 1024;
     default:
-      return value;
+      return std::nullopt;
   }
 }
 

@@ -33,10 +33,10 @@ bool is_of_bash(std::string_view name) {
       "IFS",    "OPTARG",  "OPTIND", "REPLY", "SHLVL", "HOSTTYPE", "PIPESTATUS", "FUNCNAME"};
   constexpr std::array<std::string_view, 6> kPrefixes{"BASH", "SLURM", "OMPI_", "PMI", "EPOCH", "OSTYPE"};
   // Slurm sets these only if the job asks for them (sbatch(1), output environment variables).
-  constexpr std::array<std::string_view, 9> kIfAskedFor{
-      "SLURM_NTASKS_PER_NODE", "SLURM_CPUS_PER_TASK", "SLURM_CPUS_PER_GPU", "SLURM_GPUS",
-      "SLURM_GPUS_PER_NODE",   "SLURM_GPUS_PER_TASK", "SLURM_MEM_PER_NODE", "SLURM_MEM_PER_GPU",
-      "SLURM_MEM_PER_CPU"};
+  constexpr std::array<std::string_view, 10> kIfAskedFor{
+      "SLURM_NTASKS_PER_NODE", "SLURM_CPUS_PER_TASK",    "SLURM_CPUS_PER_GPU", "SLURM_GPUS",
+      "SLURM_GPUS_PER_NODE",   "SLURM_GPUS_PER_TASK",    "SLURM_MEM_PER_NODE", "SLURM_MEM_PER_GPU",
+      "SLURM_MEM_PER_CPU",     "SLURM_JOB_CPUS_PER_NODE"};
   if (std::ranges::find(kIfAskedFor, name) != kIfAskedFor.end()) return false;
   return std::ranges::find(kNames, name) != kNames.end() ||
          std::ranges::any_of(kPrefixes, [&](auto prefix) { return name.starts_with(prefix); });
@@ -105,7 +105,7 @@ std::vector<Absent> unset_in(const std::string& script, const std::string& texts
                              std::set<std::string> known) {
   static const RE2 kSets(
       R"(\b([A-Za-z_]\w*)(?:\[[^\]]*\])?[:+]?=|(?:\(\(|,)[ \t]*(?:\+\+|--)?([A-Za-z_]\w*)[ \t]*(?:\+\+|--|[-+*/%&|^]?=[^=]|\)\))|)"
-      R"(\b(?:for|select|local|declare|export|readonly|mapfile|readarray|read|getopts|printf -v|typeset)((?:[ \t]+[^\s;|&<>]+)+))");
+      R"(\b(?:for|select|let|local|declare|export|readonly|mapfile|readarray|read|getopts|printf -v|typeset)((?:[ \t]+[^\s;|&<>]+)+))");
   std::string name;
   std::string counter;
   std::string words;
@@ -138,9 +138,10 @@ std::vector<Absent> unset_in(const std::string& script, const std::string& texts
       use();
     }
     // $(( NAME + 1 )): there, names need no $.
-    static const RE2 kArithmetic(R"(\(\(((?:[^()]|\([^()]*\))*)\)\))");
+    static const RE2 kArithmetic(
+        R"((?:\$|(?:^|[;&|!]|\b(?:if|elif|while|until|do|then|else|for))\s*)\(\(((?:[^()]|\([^()]*\))*)\)\))");
     static const RE2 kName(R"((?:^|[^\w$#{.])([A-Za-z_]\w*))");
-    static const RE2 kCommand(R"(\$\([^()]*\))");
+    static const RE2 kCommand(R"(\$\([^()]*\)|\$\{[^}]*\})");
     std::string expression;
     for (re2::StringPiece rest(text); RE2::FindAndConsume(&rest, kArithmetic, &expression);) {
       RE2::GlobalReplace(&expression, kCommand, "0");

@@ -202,7 +202,7 @@ class Recorder final : public Watcher {
       const bool of_user = name == "getent" && (has(argv, "passwd") || has(argv, "group"));
       if (of_user || is_page(*said) || (!kKnown.contains(name) && !is_port_or_address(*said)))
         notes_.made_up(places_.line_of(start.pid), start, argv);
-      if (asks_by_exit_code(argv))
+      if (asks_by_exit_code(argv) && !file_of(start, STDOUT_FILENO).starts_with("pipe:"))
         recording_.guessed.push_back({places_.line_of(start.pid), text::shell_join(argv)});
       if (auto job = name == "sbatch" ? submissions_.read(start, argv) : std::nullopt)
         recording_.submitted.push_back(std::move(*job));

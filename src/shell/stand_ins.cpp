@@ -211,8 +211,6 @@ std::vector<std::string> environment_of(const RecordRequest& request, const OwnF
       fmt::format("SLURM_NPROCS={}", tasks),
       fmt::format("SLURM_TASKS_PER_NODE={}(x{})", job.tasks_per_node, first.nodes),
       fmt::format("SLURM_CPUS_ON_NODE={}", cpus),
-      fmt::format("SLURM_JOB_CPUS_PER_NODE={}{}", cpus,
-                  first.nodes > 1 ? fmt::format("(x{})", first.nodes) : ""),
       fmt::format("SLURM_SUBMIT_DIR={}", folder_of(request)),
       fmt::format("SLURM_SUBMIT_HOST={}", Allocation::kLoginHost),
       fmt::format("SLURM_JOB_PARTITION={}", job.partition),
@@ -224,6 +222,10 @@ std::vector<std::string> environment_of(const RecordRequest& request, const OwnF
   for (const auto& [name, value] : kOfLogin) entries.push_back(fmt::format("{}={}", name, value));
   if (job.counts_tasks) entries.push_back(fmt::format("SLURM_NTASKS_PER_NODE={}", job.tasks_per_node));
   if (job.cpus_per_task > 0) entries.push_back(fmt::format("SLURM_CPUS_PER_TASK={}", job.cpus_per_task));
+  // Without these, the site's defaults decide.
+  if (job.cpus_per_task > 0 || job.cpus_per_gpu > 0)
+    entries.push_back(fmt::format("SLURM_JOB_CPUS_PER_NODE={}{}", cpus,
+                                  first.nodes > 1 ? fmt::format("(x{})", first.nodes) : ""));
   if (first.gpus_per_node > 0) {
     entries.push_back(fmt::format("SLURM_GPUS_ON_NODE={}", first.gpus_per_node));
     entries.push_back(fmt::format("SLURM_GPUS_PER_NODE={}", first.gpus_per_node));

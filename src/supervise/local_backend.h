@@ -32,7 +32,8 @@ struct EndedProcess {
 /// What has ended so far, by index into Plan::processes.
 struct Ends {
   std::map<std::uint32_t, EndedProcess> processes;
-  /// Of servers that run: which of their parts have been killed, and not by nlaunch. "VLLM::EngineCore (pid
+  /// Of servers that run: which of their parts have been killed, and not by nlaunch: also by
+  /// the server itself. "VLLM::EngineCore (pid
   /// 4711) was killed by SIGKILL 69.7s into the run"
   std::map<std::uint32_t, std::vector<std::string>> killed_parts;
 };

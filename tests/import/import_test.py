@@ -784,7 +784,7 @@ class NodeLists(Import):
     def test_ray_is_whole_with_the_gpus_that_it_was_given(self):
         head = ("N=($(scontrol show hostnames))\nsrun --overlap -N1 -n1 -w ${N[0]} ray start --head --port=6379 --block ARGS &\nsleep 9\n"
                 "srun --overlap -N1 -n1 -w ${N[1]} ray start --address=${N[0]}:6379 --block ARGS &\nsleep 9\nray status\npython train.py\n")
-        for arguments, whole in (("", "get('GPU', 0) < 8)"), ("--num-gpus=3", "get('GPU', 0) < 6)"),
+        for arguments, whole in (("", "get('GPU', 0) < 8)"), ("--temp-dir=/scratch/OUTPUT/ray", "get('GPU', 0) < 8)"), ("--num-gpus=3", "get('GPU', 0) < 6)"),
                                  ("--num-gpus=0", "sum(node['Alive'] for node in ray.nodes()) < 2)"),
                                  ("--resources='{\"NPU\": 8}'", "sum(node['Alive'] for node in ray.nodes()) < 2)")):
             with self.subTest(arguments):

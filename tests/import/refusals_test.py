@@ -88,7 +88,7 @@ class Refusals(Import):
                 ("#SBATCH --gpus-per-node=4\nvllm serve m --port 8000 &\nfor i in 1 2 3; do\n  if python probe.py; then break; fi\n  sleep 1\ndone\npython eval.py\n",
                  "line 4: the script repeats `python probe.py` until it succeeds, while another program runs"),
                 (TWO_NODES + "for h in $(scontrol show hostnames); do\n  srun -N1 -n1 -w $h torchrun --nnodes=2 train.py &\ndone\nwait $!\nsrun python upload.py\n",
-                 "line 7: before upload, the script waits for 1 of the 2 programs of line 4, and a plan waits for all of a role or for none: `wait` waits for all [import.wait]"),
+                 "line 7: before upload, the script waits for 1 of the 2 programs of line 4, and a plan waits for all of a role or for none: use `wait` without a process id [import.wait]"),
                 ("exec -a trainer python train.py\n", "line 1: `exec -a` starts python under another name, trainer, which no role does [import.name]"),
                 ("echo hello\n", "the script does not start a program that could be a role")):
             with self.subTest(script):
@@ -183,6 +183,10 @@ class Refusals(Import):
                               "note: line 3: peek may fail in the script (|| continue): here the run then stops\n"),
                              (TWO_NODES + "for h in $(scontrol show hostnames); do\n  srun -N1 -n1 -w $h torchrun --nnodes=2 train.py &\ndone\nwait $!\n",
                               "note: line 4: the script ends when 1 of its 2 programs of this line have exited, and the run when all have\n"),
+                             (TWO_NODES + "for h in $(scontrol show hostnames); do\n  srun -N1 -n1 -w $h torchrun --nnodes=2 train.py &\ndone\nwait -n\nkill $(jobs -p) || true\n",
+                              "note: line 6: the script goes on when the first of the 2 programs of line 4 has exited: the run waits for all, and stops at the first that fails\n"),
+                             ("#SBATCH --nodes=1\n#SBATCH --mem=0\npython train.py $SLURM_MEM_PER_NODE\n",
+                              "note: line 3: nothing sets $SLURM_MEM_PER_NODE, so it was empty: set it with --env SLURM_MEM_PER_NODE=VALUE\n"),
                              ("python train.py &\nsleep 3600\n", "note: line 2: the script ends after `sleep 3600`, whatever learner does: the run ends with learner\n"),
                              ("python train.py &\npy-spy dump --pid $!\nwait\n",
                               "note: line 2: $! is a process id, which differs in each job, but the plan has the number it was here\n"),
@@ -196,6 +200,22 @@ class Refusals(Import):
                 self.assertEqual(result.returncode, 0, result.stderr)
                 self.assertIn(note, result.stderr)
                 self.assertIn(note.removeprefix("note: "), experiment.replace("# ", ""))
+
+    def test_what_is_no_other_job_is_not_said(self):
+        for script, note in (
+                ("python train.py &\nwhile true; do\n  if ! kill -0 $!; then break; fi\n  sleep 30\ndone\n", "the script ends after"),
+                ("python train.py &\nwhile sleep 60; do kill -0 $! || break; done\n", "the script ends after"),
+                ("python train.py & PIDS=\"$PIDS $!\"\nwait\n", "process id, which"),
+                ("python train.py & pids[$i]=$!\nwait\n", "process id, which"),
+                ("python train.py & echo $! > train.pid\nwait\n", "process id, which"),
+                ("C=$(git rev-parse --verify HEAD)\npython train.py $C\n", "the exit code of"),
+                ("lsof -i :8000 || true\npython train.py\n", "the exit code of"),
+                ("grep -qE \"((ERROR|FATAL))\" log\npython train.py\n", "nothing sets"),
+                ("python -c \"print((alpha + beta))\"\npython train.py\n", "nothing sets"),
+                ("python train.py $(( ${FOO:-ten} ))\n", "nothing sets"),
+                ("let STEP++\npython train.py $((STEP))\n", "nothing sets")):
+            with self.subTest(script):
+                self.assertNotIn(note, self.import_text(script)[0].stderr)
 
 
 if __name__ == "__main__":

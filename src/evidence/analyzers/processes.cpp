@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
+#include <string>
 #include <string_view>
 
 #include "base/registry.h"
@@ -83,15 +85,36 @@ void accuse_the_gone(const Evidence& evidence, const std::vector<std::size_t>& g
   analysis.sure = false;
 }
 
-/// A server that has lost the process that computes may keep running, and never answers. Of two such, either
-/// may have lost its own because of the other.
+/// One that runs again, by its title, is no loss: a server, or Ray, has started it anew.
+bool is_back(const Member& member, const std::string& lost) {
+  return std::ranges::any_of(member.parts,
+                             [&](const Part& part) { return lost.starts_with(part.title + " (pid "); });
+}
+
+/// It answers, and generates what it is asked for.
+bool serves_well(const Server& server) {
+  return server.health.empty() && !server.core_silent && server.stalled == 0;
+}
+
+/// A server that has lost the process that computes may keep running, and never answers. A process that is no
+/// server may have ended that part itself: it is only a candidate. So are two, of which either may have lost
+/// its own because of the other.
 void accuse_who_lost_a_part(const Evidence& evidence, Analysis& analysis) {
+  std::set<std::string> processes;
+  bool all_serve = true;
   for (std::size_t i = 0; i < evidence.members.size(); ++i) {
     const auto& member = evidence.members[i];
-    if (situation_of(member).doing == Doing::gone || member.killed_parts.empty()) continue;
-    analysis.accused.push_back({i, fmt::format("has lost a process: {}", member.killed_parts.front())});
+    const auto lost =
+        std::ranges::find_if(member.killed_parts, [&](const auto& part) { return !is_back(member, part); });
+    if (lost == member.killed_parts.end() || situation_of(member).doing == Doing::gone ||
+        (member.server && serves_well(*member.server)) || !processes.insert(member.process).second)
+      continue;
+    all_serve = all_serve && member.server.has_value();
+    analysis.accused.push_back({i, fmt::format("has lost a process: {}", *lost)});
   }
-  analysis.sure = analysis.accused.size() <= 1;
+  if (analysis.accused.empty()) return;
+  analysis.sure = analysis.accused.size() == 1 && all_serve;
+  analysis.weak = !analysis.sure;
 }
 
 /// A process that has done its work and shuts down may take its time, and is not a hang: it is only reported.
@@ -115,7 +138,7 @@ Analysis analyze_processes(const Evidence& evidence) {
     if (situation.doing == Doing::stopped || situation.doing == Doing::uninterruptible)
       analysis.accused.push_back({i, describe(situation)});
   }
-  if (analysis.accused.empty()) accuse_who_lost_a_part(evidence, analysis);
+  if (analysis.accused.empty() && gone.empty()) accuse_who_lost_a_part(evidence, analysis);
   // A process that succeeded is not a cause at the end of the run; while others continue, it is.
   const bool held_up = !analysis.accused.empty();
   if (!held_up && gone.empty()) accuse_the_ending(evidence, analysis);

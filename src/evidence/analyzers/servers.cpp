@@ -56,8 +56,10 @@ std::vector<std::size_t> with_own_thing(const Evidence& evidence) {
 /// engine has lost a process, it is not what the sync waits for.
 void accuse_the_paused(const Evidence& evidence, const std::vector<std::size_t>& servers,
                        Analysis& analysis) {
-  if (std::ranges::any_of(evidence.members, [](const auto& one) { return !one.killed_parts.empty(); }))
-    return;
+  const auto has_lost = [](const Member& one) {
+    return !one.killed_parts.empty() && one.server && !one.server->health.empty();
+  };
+  if (std::ranges::any_of(evidence.members, has_lost)) return;
   bool sure = true;
   for (const auto i : servers) {
     const auto& server = evidence.members[i];

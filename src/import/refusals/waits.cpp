@@ -101,7 +101,7 @@ Sentences waits_for_some_of_a_role(const Examined& script) {
         return fmt::format(
             "line {}: before {}, the script waits for {} of the {} programs of line {}, and a plan waits for "
             "all "
-            "of a role or for none: `wait` waits for all",
+            "of a role or for none: use `wait` without a process id",
             next.line, other.name, ended, part.commands.size(), part.line);
     }
     return {};

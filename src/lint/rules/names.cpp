@@ -98,12 +98,12 @@ std::optional<std::string> in_near_family(const std::string& name) {
   return std::nullopt;
 }
 
-/// vLLM's table is not complete: only a name that is almost one of its own is told.
 /// Variables of libraries beside NCCL, whose names differ from its own in a letter: Ascend's collectives.
 bool is_of_another_library(std::string_view name) {
   return name.starts_with("HCCL_") || name.starts_with("ASCEND_");
 }
 
+/// vLLM's table is not complete: only a name that is almost one of its own is told.
 void check_near_name(const Setting& setting, Report& report) {
   if (is_of_another_library(setting.name)) return;
   if (const auto near = in_near_family(setting.name);

@@ -400,27 +400,39 @@ struct KillByName {
   std::string pattern;
 };
 
+/// `2>&1`, `> /dev/null`.
+std::string without_redirections(std::string text) {
+  static const RE2 kRedirects(R"re((?:^|\s)\d?&?>+\s*(?:&\d|[^\s;|&]+))re");
+  RE2::GlobalReplace(&text, kRedirects, " ");
+  return text;
+}
+
 std::optional<KillByName> kill_by_name(std::string_view command) {
   static const RE2 kKills(
-      R"re((?:^|[;&|({]|\bthen|\bdo|\belse|trap\s+['"])\s*(sudo\s+)?(pkill|killall)\s+([^;|&>\n]+))re");
-  static const RE2 kRedirects(R"re(\s\d?&?>+\s*&?\S+)re");
+      R"re((?:^|[;&|({]|\bthen|\bdo|\belse|trap\s+['"])\s*(sudo\s+)?(pkill|killall)((?:\s+(?:"[^"]*"|'[^']*'|[^\s;|&>"']+))+))re");
+  static const shell::Options kValued{"-u", "-U", "-G", "--euid", "--uid", "--group", "--signal"};
+  // Only children, only a session, only a whole command line: these reach nobody else's.
+  static const shell::Options kNarrow{"-P", "--parent", "-g",         "--pgroup", "-s",     "--session",
+                                      "-t", "-x",       "--terminal", "--exact",  "--older"};
   std::string sudo;
   std::string rest;
   KillByName kill;
-  auto text = std::string(command);
-  RE2::GlobalReplace(&text, kRedirects, "");
-  if (!RE2::PartialMatch(text, kKills, &sudo, &kill.name, &rest)) return std::nullopt;
+  if (!RE2::PartialMatch(without_redirections(std::string(command)), kKills, &sudo, &kill.name, &rest))
+    return std::nullopt;
   kill.sudo = !sudo.empty();
-  for (const auto& word : text::split(rest, ' ')) {
-    if (word.empty()) continue;
-    if (word.starts_with('-')) {
+  const auto words = directive_words(rest);
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const auto& word = words[i];
+    if (kNarrow.contains(word)) return std::nullopt;
+    if (kValued.contains(word)) {
+      ++i;
+    } else if (word.starts_with('-')) {
       const bool letters = !word.starts_with("--");
-      kill.whole = kill.whole || word == "--full" || (letters && word.ends_with('f'));
+      kill.whole = kill.whole || word == "--full" || (letters && word.contains('f'));
     } else {
       kill.pattern = word;
     }
   }
-  std::erase_if(kill.pattern, [](char c) { return c == '"' || c == '\''; });
   return kill;
 }
 
@@ -432,7 +444,8 @@ void check_kills_others(const LintInput& input, Report& report) {
     const auto kill = kill_by_name(lines.command(number));
     if (!kill) continue;
     const bool python = kill->pattern == "python" || kill->pattern == "python3";
-    const bool common = kill->whole && RE2::PartialMatch(kill->pattern, kCommon);
+    const bool common =
+        kill->whole && !kill->pattern.contains('$') && RE2::PartialMatch(kill->pattern, kCommon);
     if (!python && !common && !kill->sudo) continue;
     const auto what = fmt::format("{}{} {}{}", kill->sudo ? "sudo " : "", kill->name,
                                   kill->whole ? "-f " : "", text::printable(kill->pattern));
@@ -466,12 +479,12 @@ void check_kills_itself(const LintInput& input, Report& report) {
   for (const auto& command : input.script->commands) {
     const auto text = text_of_shell(command);
     static const RE2 kKill(R"re((?:^|[;&|\n])\s*(?:sudo\s+)?(pkill\s[^;&|\n]*))re");
+    const auto cleaned = without_redirections(text);
     std::string kills;
-    for (re2::StringPiece rest(text); RE2::FindAndConsume(&rest, kKill, &kills);) {
+    for (re2::StringPiece rest(cleaned); RE2::FindAndConsume(&rest, kKill, &kills);) {
       const auto kill = kill_by_name(kills);
-      const auto behind = std::string(rest);
-      // A shell replaces itself by its last command.
-      const bool is_last = behind.find_first_not_of(" \t\n;") == std::string::npos;
+      // A shell replaces itself by its last command, unless it has to redirect for it.
+      const bool is_last = std::string(rest).find_first_not_of(" \t\n;") == std::string::npos;
       if (!kill || !kill->whole || kill->pattern.empty() || is_last) continue;
       const RE2 pattern(kill->pattern, RE2::Quiet);
       if (!pattern.ok() || !RE2::PartialMatch(text, pattern)) continue;
@@ -491,7 +504,8 @@ const Registered<Rule> kills_itself_rule{{
     .order = 486,
     .name = "kills-itself",
     .title = "pkill -f with a pattern that its own shell matches",
-    .explain = "pkill -f searches whole command lines and spares only itself. `bash -c TEXT`, and the shell "
+    .explain = "pkill -f searches whole command lines and spares only itself. A pkill that is the last "
+               "command of the text is not reported: the shell has become it. `bash -c TEXT`, and the shell "
                "that ssh "
                "starts for TEXT, have the pattern in theirs.",
     .source = "pkill(1), --full, NOTES",

@@ -287,7 +287,8 @@ void check_no_signal(const LintInput& input, Report& report) {
   const auto& text = input.script->file->text;
   for (const auto* signal : {"USR1", "USR2"}) {
     const auto* const trap = trap_for(*input.script, signal);
-    const RE2 sends(fmt::format(R"re(--signal|kill\s.*{}|\b-(?:SIG)?{}\b)re", signal, signal));
+    const RE2 sends(
+        fmt::format(R"re(--signal|kill\s.*{}|-(?:SIG)?{}\b|-s\s+(?:SIG)?{}\b)re", signal, signal, signal));
     if (trap == nullptr || trap->span.file != input.script->file || RE2::PartialMatch(text, sends)) continue;
     report.note(trap->span,
                 {fmt::format("nothing sends {} to this script", signal),

@@ -332,8 +332,9 @@ void check_endless_wait(const LintInput& input, Report& report) {
 /// How long a loop with a number of turns waits: `for i in {1..200}; do ... sleep 5`. Nothing if that is not
 /// known.
 std::optional<std::uint64_t> seconds_of(const Loop& loop) {
-  static const RE2 kTurns(R"re(^\s*for\s+\w+\s+in\s+(?:\{\d+\.\.(\d+)\}|\$\(seq\s+(?:\d+\s+)?(\d+)\)))re");
-  static const RE2 kCounts(R"re(^\s*for\s*\(\(.*<=?\s*(\d+)\s*;)re");
+  static const RE2 kTurns(R"re(^\s*for\s+\w+\s+in\s+(?:\{[01]\.\.(\d+)\}|\$\(seq\s+(?:[01]\s+)?(\d+)\)))re");
+  static const RE2 kCounts(
+      R"re(^\s*for\s*\(\(\s*\w+\s*=\s*[01]\s*;[^;]*<=?\s*(\d+)\s*;\s*(?:\w+\+\+|\+\+\w+)\s*\)\))re");
   static const RE2 kSleep(R"re(\bsleep\s+(\d+))re");
   std::string braces;
   std::string sequence;
@@ -349,7 +350,7 @@ std::optional<std::uint64_t> seconds_of(const Loop& loop) {
 void check_blind_wait(const LintInput& input, Report& report) {
   if (!input.script) return;
   static const RE2 kLooks(
-      R"re(\bkill\s+-(?:0|s\s*0)|\bjobs\b|\bps\s|\bpgrep\b|/proc/|\bwait\s|docker\s+(?:ps|inspect)|\bsqueue\b)re");
+      R"re(\bkill\s+-(?:0|s\s*0)|\bjobs\b|\bps\s|\bpgrep\b|/proc/|\bwait\s|docker\s+(?:ps|inspect)|\bsqueue\b|\bgrep\b[^\n]*&&\s*(?:exit|return)|\w*alive\w*)re");
   constexpr std::uint64_t kLong = 120;
   const SourceLines lines(input.script->file);
   const auto server = std::ranges::find_if(input.script->programs, [](const Program& one) {
@@ -358,13 +359,13 @@ void check_blind_wait(const LintInput& input, Report& report) {
   if (server == input.script->programs.end()) return;
   for (const auto& loop : short_loops(lines)) {
     const auto seconds = seconds_of(loop);
-    if (!seconds || *seconds < kLong || !RE2::PartialMatch(loop.text, asks()) ||
-        RE2::PartialMatch(loop.text, kLooks))
+    if (loop.begin < server->span.line || !seconds || *seconds < kLong ||
+        !RE2::PartialMatch(loop.text, asks()) || RE2::PartialMatch(loop.text, kLooks))
       continue;
     return report.note(
         lines.whole(loop.begin),
-        {fmt::format("if the server of line {} ends while it loads, this waits {} more", server->span.line,
-                     text::count(*seconds, "second")),
+        {fmt::format("if the server of line {} ends while it loads, this waits up to {} more",
+                     server->span.line, text::count(*seconds, "second")),
          "a server that fails while it loads (memory, a wrong option) ends at once, and the job "
          "holds its GPUs until the loop is over",
          "in the loop: kill -0 $PID || exit 1", ""});

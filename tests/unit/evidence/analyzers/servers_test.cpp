@@ -124,6 +124,33 @@ TEST(Servers, AnEngineThatHasLostAPartIsTheCulpritThoughAnotherOneIsPaused) {
   EXPECT_FALSE(judge(both).sure);
 }
 
+TEST(Servers, ALostPartIsNoReasonWhereItIsBackOrTheServerAnswers) {
+  Server silent;
+  silent.health = "does not answer on its health path: Connection refused";
+  const auto with_lost = [](Server server) {
+    auto one = engine(server);
+    one.killed_parts = {"VLLM::EngineCore (pid 9) was killed by SIGKILL 69.7s into the run"};
+    return one;
+  };
+  const auto accused = [](const Member& one, const Member& client) {
+    const auto evidence = of({client, one});
+    const auto verdict = judge(evidence);
+    return std::ranges::any_of(verdict.culprits,
+                               [](const Accused& culprit) { return culprit.why.starts_with("has lost"); });
+  };
+  EXPECT_FALSE(accused(with_lost(silent), learner(kRequest))) << "another EngineCore runs";
+  auto answers = with_lost(Server());
+  answers.parts.clear();
+  EXPECT_FALSE(accused(answers, learner(kRequest)));
+  auto lost = with_lost(silent);
+  lost.parts.clear();
+  EXPECT_TRUE(accused(lost, learner(kRequest)));
+  auto gone = learner({}, "");
+  gone.state = 'X';
+  gone.ended = "exited with code 1";
+  EXPECT_FALSE(accused(lost, gone)) << "a rank that has ended is named before";
+}
+
 TEST(Servers, AnEngineWithRequestsThatGeneratesNothingIsTheCulprit) {
   Server server;
   server.stalled = 4;

@@ -173,13 +173,19 @@ TEST(KillsItself, ByAPatternInTheTextOfItsShell) {
           "warning job.sh:3:1 pkill -f vllm kills the shell that runs it: its command line has vllm in it"});
   EXPECT_EQ(said("ssh node1 'pkill -9 -f train.py; rm -f /tmp/lock'\n").size(), 1U);
   EXPECT_EQ(said("bash -c 'ray stop\n  pkill -f \"ray::\" || true\n'\n").size(), 1U);
-  for (const std::string fine : {"srun bash -c 'pkill -f [v]llm || true'\n", "srun bash -c 'pkill -f vllm'\n",
-                                 "pkill -f vllm || true\n", "srun bash -c 'pkill vllm || true'\n",
-                                 "srun pkill -f vllm\n", "srun bash -c 'echo pkill -f a; true'\n"})
+  for (const std::string fine :
+       {"srun bash -c 'pkill -f [v]llm || true'\n", "srun bash -c 'pkill -f vllm'\n",
+        "pkill -f vllm || true\n", "srun bash -c 'pkill vllm || true'\n", "srun pkill -f vllm\n",
+        "srun bash -c 'echo pkill -f a; true'\n",
+        "ssh node2 \"pkill -f '[v]llm' > /dev/null 2>&1 || true; nohup ./serve.sh\"\n",
+        "srun bash -c 'pkill -f \"[v]llm serve\" || true; python a.py'\n",
+        "srun bash -c 'pkill -f \"[v]llm\" -u root; true'\n", "srun bash -c 'pkill -P $$ -f sleep; true'\n"})
     EXPECT_EQ(said(fine), Texts{}) << fine;
 }
 
 TEST(KillsOthers, AProgramOfAServer) {
+  EXPECT_EQ(found_on_node("kills-others", "pkill -f \"vllm serve\"\npython a.py\n").size(), 1U);
+  EXPECT_EQ(found_on_node("kills-others", "pkill -f \"my_vllm_$SLURM_JOB_ID\"\npython a.py\n"), Texts{});
   EXPECT_EQ(found_on_node("kills-others", "pkill -f vllm_server.py || true\npython a.py\n").size(), 1U);
   EXPECT_EQ(found_on_node("kills-others", "pkill -f uvicorn\npython a.py\n").size(), 1U);
 }

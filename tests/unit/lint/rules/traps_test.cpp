@@ -152,6 +152,7 @@ TEST(NoSignal, NothingSendsWhatTheTrapWaitsFor) {
   EXPECT_EQ(said("# sbatch --signal=B:USR1@60 job.sh\n", trap), Texts{});
   EXPECT_EQ(said("", trap + "(sleep 60; kill -USR1 $$) &\n"), Texts{});
   EXPECT_EQ(said("", "trap stop TERM\n"), Texts{});
+  EXPECT_EQ(said("", trap + "timeout -s USR1 600 python b.py &\n"), Texts{});
 }
 
 }  // namespace
