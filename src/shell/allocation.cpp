@@ -29,11 +29,10 @@ std::uint32_t gpus_of(const std::string& text) {
 /// MiB of "120G" or "4096", as Slurm counts them. Nothing for another text, and for 0: all of the node's.
 std::optional<std::uint64_t> mebibytes_of(std::string_view text) {
   constexpr std::uint64_t kMost = 1'000'000'000;
-  std::uint64_t value = 0;
-  const auto* const end = text.data() + text.size();
-  const auto* const unit = std::from_chars(text.data(), end, value).ptr;
-  if (unit == text.data() || end - unit > 1 || value == 0 || value > kMost) return std::nullopt;
-  switch (unit == end ? 'M' : *unit) {
+  const auto digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  const auto value = text::whole_number<std::uint64_t>(text.substr(0, digits)).value_or(0);
+  if (text.size() - digits > 1 || value == 0 || value > kMost) return std::nullopt;
+  switch (digits == text.size() ? 'M' : text[digits]) {
     case 'K':
       return value / 1024;
     case 'M':
