@@ -95,6 +95,12 @@ std::optional<std::string> script_of_shell(const Words& argv) {
   return argv[call.operand];
 }
 
+std::optional<std::string> text_of_shell(const Words& argv) {
+  const auto call = call_of_shell(argv);
+  return is_shell(argv[0]) && call.text && call.operand < argv.size() ? std::optional(argv[call.operand])
+                                                                      : std::nullopt;
+}
+
 bool reads_commands(const Words& argv) {
   const auto call = call_of_shell(argv);
   return is_shell(argv[0]) && !call.text && (call.commands || call.operand >= argv.size());

@@ -31,6 +31,9 @@ bool follows_file(const Words& argv);
 /// `sleep infinity`, and `tail -f FILE` without --pid
 bool waits_forever(const Words& argv);
 
+/// The text that a shell is given on its command line: `bash -lc TEXT`; nullopt if it is given none.
+std::optional<std::string> text_of_shell(const Words& argv);
+
 /// "job.sh" for `bash -x job.sh A`; nullopt for `bash -c TEXT`, or a shell that is given none.
 std::optional<std::string> script_of_shell(const Words& argv);
 /// A shell that gets its commands as its standard input: `bash`, `bash -s ARGUMENTS`.

@@ -116,14 +116,12 @@ std::optional<ScriptCommand> last_command(const Script& script) {
 /// The text of `srun bash -c '…'`: each of its tasks is a shell whose last command decides.
 void check_code_of_task(const LintInput& input, const Step& step, Report& report) {
   const auto& script = *input.script;
-  if (step.argv.empty() || !shell::is_shell(step.argv[0]) || step.span.file != script.file) return;
-  const auto letter = std::ranges::find_if(
-      step.argv, [](const std::string& word) { return word.starts_with('-') && word.ends_with('c'); });
-  if (letter == step.argv.end() || letter + 1 == step.argv.end()) return;
-  const auto& text = *(letter + 1);
+  if (step.argv.empty() || step.span.file != script.file) return;
+  const auto text = shell::text_of_shell(step.argv);
+  if (!text) return;
   const bool looks =
       std::ranges::any_of(std::array{"$?", "${?", "PIPESTATUS", "||", "&&", "trap ", "if ", "wait $"},
-                          [&](const char* sign) { return text.find(sign) != std::string::npos; });
+                          [&](const char* sign) { return text->contains(sign); });
   if (looks) return;
   struct Shell {
     bool errexit = false;

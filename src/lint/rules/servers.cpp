@@ -461,23 +461,19 @@ void check_kills_others(const LintInput& input, Report& report) {
   }
 }
 
-/// The text that a shell is given on its command line: `bash -c TEXT`, `ssh HOST TEXT`. Empty: none.
-std::string text_of_shell(const ScriptCommand& command) {
+/// The text of a shell that the command starts, also by srun or ssh. Empty: none.
+std::string text_of_inner_shell(const ScriptCommand& command) {
   const auto& words = command.words;
   if (words[0] == "ssh" && words.size() > 2) return words.back();
-  for (std::size_t i = 0; i + 2 < words.size(); ++i) {
-    const bool letter =
-        words[i + 1].starts_with('-') && !words[i + 1].starts_with("--") && words[i + 1].ends_with('c');
-    if (shell::is_shell(words[i]) && letter) return words[i + 2];
-  }
-  return {};
+  const auto inner = std::ranges::find_if(words, shell::is_shell);
+  return inner == words.end() ? "" : shell::text_of_shell({inner, words.end()}).value_or("");
 }
 
 /// `bash -c 'pkill -f vllm || true; ...'`: the shell's own command line has the pattern in it.
 void check_kills_itself(const LintInput& input, Report& report) {
   if (!input.script) return;
   for (const auto& command : input.script->commands) {
-    const auto text = text_of_shell(command);
+    const auto text = text_of_inner_shell(command);
     static const RE2 kKill(R"re((?:^|[;&|\n])\s*(?:sudo\s+)?(pkill\s[^;&|\n]*))re");
     const auto cleaned = without_redirections(text);
     std::string kills;
