@@ -19,6 +19,7 @@
 #include "launch/machine.h"
 #include "lint/script_input.h"
 #include "lint/script_text.h"
+#include "lint/trials.h"
 #include "plan/build.h"
 #include "report/recording_text.h"
 #include "shell/allocation.h"
@@ -201,6 +202,8 @@ Result<Subject> record(const ImportArgs& args, const Call& call) {
     return std::unexpected(compared.error());
   subject.recording = std::move(*recording);
   subject.input = lint::script_input(*script, subject.recording, subject.allocation, call.script);
+  subject.input.script->trials =
+      lint::try_failures(request, subject.recording, subject.input, lint::Tried::servers);
   subject.findings = lint::lint(subject.input);
   add_options(subject.input, call.job);
   return subject;

@@ -60,6 +60,24 @@ void import_walltime(const JobDirectives& directives, Imported& out) {
       role.grace = directives.before;
 }
 
+/// A server gets the time that the script gives it: how long it waits for one that never answers.
+void import_limits_of_waits(const lint::Script& script, Imported& out) {
+  for (const auto& trial : script.trials) {
+    const auto command = script.programs[trial.program].recorded_as;
+    const auto role = std::ranges::find_if(out.roles, [&](const ImportedRole& one) {
+      return one.part &&
+             std::ranges::find(out.parts[*one.part].commands, command) != out.parts[*one.part].commands.end();
+    });
+    const bool waits = role != out.roles.end() && role->ready && !role->ready->timeout.empty();
+    if (!trial.serves || !waits || !trial.exit_code || !trial.asked || trial.waited == 0) continue;
+    role->ready->timeout = fmt::format("{}s", trial.waited);
+    if (!trial.later.empty())
+      role->remarks.push_back(
+          {role->ready->line,
+           fmt::format("after {} s without an answer the script goes on; here the run fails", trial.waited)});
+  }
+}
+
 /// Attaches lint findings about a value to it.
 void attach_findings(const std::vector<lint::Finding>& findings, ImportedEnvironment& environment) {
   for (auto& entry : environment.set) {
@@ -177,6 +195,7 @@ Result<Imported> import_script(const lint::LintInput& input, const std::vector<l
   const auto lines = text::split(file.text, '\n');
   import_roles(recording, allocation,
                nodes == Nodes::alike ? allocation : parted_by_programs(recording, allocation, out), out);
+  import_limits_of_waits(*input.script, out);
   import_steps(recording, out);
   import_environment(recording, lines, out);
   hand_over_secrets(out);

@@ -236,7 +236,7 @@ std::vector<Guard> last_guards(const shell::Recording& recording) {
 }
 
 PassedGuards pass_guards(shell::RecordRequest request, shell::Recording recording) {
-  PassedGuards passed{std::move(recording)};
+  PassedGuards passed{std::move(recording), request};
   const std::size_t most = passed.recording.waits ? 4 : 12;  // of an endless wait, each takes long
   std::error_code error;
   const auto script = fs::absolute(request.script, error).native();
@@ -256,6 +256,7 @@ PassedGuards pass_guards(shell::RecordRequest request, shell::Recording recordin
           again && (next || again->whole() || reached(*again, script) > reached(passed.recording, script));
       if (!further) continue;
       request = std::move(with);
+      passed.request = request;
       passed.recording = std::move(*again);
       passed.guards.push_back(std::move(guard));
       break;

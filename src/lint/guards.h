@@ -24,6 +24,7 @@ struct Guard {
 /// A recording, and the tests that were assumed to succeed in it.
 struct PassedGuards {
   shell::Recording recording;
+  shell::RecordRequest request;  ///< that has their answers
   std::vector<Guard> guards{};
 };
 

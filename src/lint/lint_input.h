@@ -120,6 +120,20 @@ struct Program {
   std::uint32_t nodes_of_step = 1;  ///< the number of nodes of its step; 1: not in a step
   std::uint32_t local_tasks = 1;    ///< the most tasks of its step on one node
   shell::WaitedFor waited{};
+  std::size_t recorded_as = 0;  ///< its index among the commands of the recording
+};
+
+/// What the script did when bash ran it again and a program exited with 1 wherever it was started.
+struct Trial {
+  std::size_t program = 0;         ///< the first of them, by its index
+  bool serves = false;             ///< it is a server in the background that never answers
+  std::optional<int> exit_code{};  ///< of the script; nullopt: it did not end
+  bool waits = false;              ///< then: it only waited, until that was enough
+  std::uint64_t waited = 0;        ///< seconds of `sleep` between the failure and the last question for it
+  bool asked = false;              ///< there was a question
+  bool ends_less = false;          ///< it killed or stopped less than without the failure
+  std::vector<std::size_t>
+      later{};  ///< programs that did start after the failure, of those that start after it
 };
 
 /// A part of a script that bash did not reach.
@@ -149,6 +163,7 @@ struct Script {
   int shell = 0;                        ///< the process that runs the script itself
   std::map<int, int> shells_above;      ///< subshell → the shell that forked it; `bash -c` has none
   std::vector<Program> programs;        ///< likewise
+  std::vector<Trial> trials;            ///< of programs that work; empty if the script does not reach its end
   std::vector<Unread> failed_tests;     ///< `[ ... ]` that bash could not evaluate
   std::vector<Unread> not_started;      ///< not started by bash, which cannot write the output file
   std::vector<Unread> unread;

@@ -184,6 +184,33 @@ bool always_succeeds(const ScriptCommand& command) {
   return assigns || std::ranges::find(kNames, words[0]) != kNames.end();
 }
 
+std::string shown_name(const Program& program) {
+  if (const auto launcher = launcher_of(program)) return launcher->name;
+  const auto name = program_name(program.words[0]);
+  const auto& words = program.words;
+  if (name == "ray" && words.size() > 1 && !words[1].starts_with('-')) return name + " " + words[1];
+  if (!name.starts_with("python")) return name;
+  const auto first = std::find_if(words.begin() + 1, words.end(), [](const auto& word) {
+    return word == "-m" || word == "-c" || word.ends_with(".py");
+  });
+  if (first == words.end() || *first == "-c") return name;
+  if (*first != "-m") return program_name(*first);
+  return first + 1 == words.end() ? name : *(first + 1);
+}
+
+const Trial* trial_of(const Script& script, const SourceSpan& span) {
+  const auto found = std::ranges::find_if(script.trials, [&](const Trial& trial) {
+    const auto& of = script.programs[trial.program].span;
+    return of.file == span.file && of.line == span.line;
+  });
+  return found == script.trials.end() ? nullptr : &*found;
+}
+
+bool tells_failure(const Script& script, const SourceSpan& span) {
+  const auto* trial = trial_of(script, span);
+  return trial != nullptr && trial->exit_code.value_or(0) != 0;
+}
+
 bool ran_to_its_end(const Script& script) {
   return std::ranges::all_of(script.unread, [](const Unread& one) { return one.severity == Severity::note; });
 }

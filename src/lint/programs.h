@@ -42,6 +42,9 @@ struct Launcher {
 /// torchrun, accelerate, deepspeed, Lightning's; nullopt for another program.
 std::optional<Launcher> launcher_of(const Program& program);
 
+/// Its name for people: "torchrun", "vllm", "sglang.launch_server" and "train.py" for what Python runs.
+std::string shown_name(const Program& program);
+
 /// vLLM, SGLang, TRL's server of vLLM, Text Generation Inference.
 bool is_server(const Program& program);
 /// The port of a server that names one, else its default.
@@ -58,6 +61,11 @@ bool reaches_hosts_itself(const LintInput& input);
 /// True if the command succeeds whatever the programs before it did: echo, `exit 0`, `A=1`, but not
 /// `exit $code`. Also mv and cp, which are recorded as work of the job.
 bool always_succeeds(const ScriptCommand& command);
+
+/// The trial in which a program of this line fails; nullptr if there was none.
+const Trial* trial_of(const Script& script, const SourceSpan& span);
+/// True if the script exits with another code than 0 if a program of this line fails.
+bool tells_failure(const Script& script, const SourceSpan& span);
 
 /// True if the script was recorded to its end, so that the recording has everything it starts.
 bool ran_to_its_end(const Script& script);

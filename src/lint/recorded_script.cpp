@@ -11,6 +11,7 @@
 #include "lint/guards.h"
 #include "lint/script_input.h"
 #include "lint/script_text.h"
+#include "lint/trials.h"
 #include "sys/command.h"
 #include "sys/files.h"
 
@@ -151,6 +152,7 @@ LintInput recorded_script(const std::shared_ptr<const SourceFile>& file, const S
   if (recording) {
     auto unread = std::move(input.script->unread);
     input = script_input(file, recording->recording, request.allocation, path);
+    input.script->trials = try_failures(recording->request, recording->recording, input);
     if (!recording->guards.empty())
       input.script->unread.push_back(told_of(recording->guards, SourceLines(file), path));
     if (job.nodes) input.nodes = *job.nodes;

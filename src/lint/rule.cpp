@@ -94,6 +94,11 @@ void Report::add(Severity severity, const SourceSpan& span, Saying saying) {
   findings_.push_back(std::move(finding));
 }
 
+bool Report::has_any_of(std::span<const std::string_view> rules) const {
+  return std::ranges::any_of(
+      findings_, [&](const Finding& one) { return std::ranges::find(rules, one.rule) != rules.end(); });
+}
+
 const Rule* find_rule(std::string_view name) {
   const auto all = rules();
   const auto found = std::ranges::find(all, name, &Rule::name);

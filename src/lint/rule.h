@@ -1,4 +1,5 @@
 #pragma once
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,6 +45,9 @@ class Report {
   void of(const std::string& environment) { environment_ = environment; }
   /// True if the rule has so many findings that further ones are dropped.
   [[nodiscard]] bool full() const { return of_rule_ > kMostOfRule; }
+
+  /// True if one of these rules has found something.
+  [[nodiscard]] bool has_any_of(std::span<const std::string_view> rules) const;
 
   [[nodiscard]] std::vector<Finding> take() { return std::move(findings_); }
 

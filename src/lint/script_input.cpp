@@ -527,6 +527,7 @@ class RecordingReader {
         command.fate == shell::Fate::recorded && !command.output_is_read && !is_helper(command.argv);
     program.background = command.background;
     program.waited = command.waited;
+    program.recorded_as = static_cast<std::size_t>(&command - recording_.commands.data());
     for (auto at = command.launcher; at; at = recording_.commands[*at].launcher) {
       program.background = program.background || recording_.commands[*at].background;
       const auto tasks = tasks_of(*at);

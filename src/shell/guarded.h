@@ -50,6 +50,11 @@ class Watcher {
   virtual std::string stand_in(pid_t pid, const std::string& path, Missing asked) = 0;
   /// True if the process starts others, which must be recorded before it is killed.
   [[nodiscard]] virtual bool starts_others(pid_t pid) const = 0;
+  /// True if the process only stands in for a program, and exits at once: a signal does not reach it, so that
+  /// its exit code does not depend on which of them comes first.
+  [[nodiscard]] virtual bool only_stands_in(pid_t pid) const = 0;
+  /// True if a process that has exited appears to be alive for a while: a server that does not really run.
+  [[nodiscard]] virtual bool outlives_its_end() const { return true; }
   /// A path in the layer is written, created or removed.
   virtual void on_change(pid_t pid, const std::string& path) = 0;
   /// A file is opened for writing in a directory that does not exist.

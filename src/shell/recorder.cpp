@@ -35,6 +35,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kNotFound = 127;
+constexpr int kFailed = 1;
 
 bool is_mpi(const std::string& name) {
   return name.starts_with("mpi") || name == "orterun";
@@ -106,7 +107,11 @@ class Recorder final : public Watcher {
   }
 
   std::string on_start(const ProgramStart& start) override {
+    const auto known = recording_.commands.size();
     auto program = stand_in_of(of_its_task(start));
+    const bool is_new = recording_.commands.size() > known;
+    if (is_new && recording_.commands.back().fate == Fate::recorded && program.starts_with(own_.answers()))
+      stand_ins_.insert(start.pid);
     // A shell that has exec'd another program sources nothing.
     if (program == start.path && !is_shell(program))
       programs_.insert(start.pid);
@@ -153,9 +158,9 @@ class Recorder final : public Watcher {
     if (runs && is_shell(program)) return start_of_shell(start, argv, program);
     if (runs && watches_output(start, argv)) {
       if (follows_file(argv)) shows_output_.insert(file_of(start, STDOUT_FILENO));
-      const bool finds = !looks_for_failure(start, argv);
+      const bool finds = looks_for_failure(start, argv) == server_fails();
       note(start, std::move(argv), Fate::answered);
-      return answer({"", finds ? 0 : 1});
+      return answer({"", finds ? 0 : kFailed});
     }
     if (runs && places_files(program)) {
       const bool can = sources_are_here(start, argv);
@@ -177,10 +182,10 @@ class Recorder final : public Watcher {
     if (runs && program == "sed") note_edited(start, argv);
     if (runs) {
       static const Options kOfNow{"date", "mktemp", "nproc", "id", "whoami", "uuidgen", "shuf", "uname"};
-      if (program == "date" && has(argv, "@" + now_)) return start.path;
+      if (program == "date" && has(argv, fmt::format("@{}", now()))) return start.path;
       if (kOfNow.contains(program)) notes_.made_up(places_.line_of(start.pid), start, argv);
       // The same for all tasks.
-      if (program == "date" && tells_time(argv)) return script("exec /usr/bin/date -d @{} \"$@\"\n", now_);
+      if (program == "date" && tells_time(argv)) return script("exec /usr/bin/date -d @{} \"$@\"\n", now());
       if (auto path = canonical_path(start, argv)) return answer({*path + "\n"});
       const bool finds_own = program == "which" && names_own_program(argv);
       if (finds_own || looks_at_this_machine(argv)) notes_.made_up(places_.line_of(start.pid), start, argv);
@@ -196,6 +201,7 @@ class Recorder final : public Watcher {
     if (auto interpreter = interpreter_of(start.path))
       return script("exec {} {} \"$@\"\n", *interpreter, text::shell_quote(start.path));
     if (auto said = answer_of(argv, request_.allocation, node_of_process(start))) {
+      if (server_fails() && asks_the_job(argv)) said = Answer{"", kFailed};
       if (Allocation::is_port(text::trim(said->text))) said->text = free_port(start) + "\n";
       static const Options kKnown{"scontrol",      "hostname", "getent", "host",   "dig",  "nslookup", "ray",
                                   "get_free_port", "conda",    "mamba",  "sbatch", "curl", "wget"};
@@ -211,7 +217,7 @@ class Recorder final : public Watcher {
     }
     const auto started = started_by(argv, request_.allocation);
     note(start, std::move(argv), started ? Fate::launcher : Fate::recorded);
-    if (!started) return answer({});
+    if (!started) return answer({"", fails_now() ? kFailed : 0});
     launchers_.insert(start.pid);
     note_unrecorded(started->tasks);
     const StartOfTasks how{recording_.commands.size() - 1, steps_, is_mpi(name)};
@@ -229,7 +235,9 @@ class Recorder final : public Watcher {
                       : is_own(address) ? "localhost"
                                         : address) +
                      fmt::format("/{}", port)};
-    const bool answers = commands_.is_served(std::to_string(port)) || commands_.asks_again(argv);
+    const bool answers = server_fails()
+                             ? !node && !is_own(address)
+                             : commands_.is_served(std::to_string(port)) || commands_.asks_again(argv);
     ProgramStart bash;
     bash.pid = pid;
     bash.environment = sys::initial_environment(pid);
@@ -240,6 +248,8 @@ class Recorder final : public Watcher {
   static bool is_own(const std::string& address) { return address.starts_with("127.") || address == "::1"; }
 
   [[nodiscard]] bool starts_others(pid_t pid) const override { return launchers_.contains(pid); }
+  [[nodiscard]] bool only_stands_in(pid_t pid) const override { return stand_ins_.contains(pid); }
+  [[nodiscard]] bool outlives_its_end() const override { return !server_fails(); }
   void on_fork(pid_t parent, pid_t child) override {
     places_.read();
     places_.forked(parent, child, is_in_front(parent));
@@ -259,6 +269,7 @@ class Recorder final : public Watcher {
   }
   void on_end(pid_t pid, int status) override {
     launchers_.erase(pid);
+    stand_ins_.erase(pid);
     own_variables_.erase(pid);
     places_.read();
     places_.ended(pid);
@@ -345,6 +356,25 @@ class Recorder final : public Watcher {
   }
 
  private:
+  [[nodiscard]] bool server_fails() const { return request_.failing && request_.failing->serves; }
+  /// The command that was noted last is the one that fails.
+  [[nodiscard]] bool fails_now() const {
+    return request_.failing && request_.failing->is(recording_.commands.back());
+  }
+  /// That `date` tells.
+  [[nodiscard]] std::uint64_t now() const { return began_ + (server_fails() ? slept_ : 0); }
+  /// A query to a host of the job, or for one of its processes.
+  static bool asks_the_job(const Words& argv) {
+    static const Options kAsks{"curl", "wget", "nc", "ncat", "ray", "ps", "pgrep"};
+    constexpr std::array<std::string_view, 5> kHosts{"localhost", "127.0.0.1", "0.0.0.0", "rec-node-",
+                                                     "10.77."};
+    const auto name = program_name(argv[0]);
+    const bool asks_hosts = name == "curl" || name == "wget" || name.starts_with("nc");
+    const auto line = text::join(argv, " ");
+    return kAsks.contains(name) &&
+           (!asks_hosts || std::ranges::any_of(kHosts, [&](auto host) { return line.contains(host); }));
+  }
+
   void keep_trace() {
     recording_.assignments = places_.trace().assignments();
     for (auto& one : recording_.assignments) {
@@ -570,7 +600,7 @@ class Recorder final : public Watcher {
       if (path && !fs::exists(layer_.map_to_read(*path), error)) {
         notes_.absent(*path);
         note(start, argv, Fate::recorded);
-        return answer({});
+        return answer({"", fails_now() ? kFailed : 0});
       }
     }
     // This machine's login files are not those of the cluster.
@@ -615,6 +645,8 @@ class Recorder final : public Watcher {
 
   void note(const ProgramStart& start, Words argv, Fate fate) {
     const auto& command = commands_.add(start, std::move(argv), fate);
+    if (fate == Fate::answered && !command.background && program_name(command.argv[0]) == "sleep")
+      slept_ += seconds_of_sleep(command.argv);
     if (fate == Fate::answered)
       waits_.asked(command.line);
     else
@@ -676,12 +708,15 @@ class Recorder final : public Watcher {
   AbsentFiles absent_files_;
   RecordedCommands commands_;
   Submissions submissions_;
-  const std::string now_ = std::to_string(::time(nullptr));  ///< that `date` tells
-  std::size_t steps_ = 0;                                    ///< that have begun
+  const std::uint64_t began_ = static_cast<std::uint64_t>(::time(nullptr));
+  std::uint64_t slept_ = 0;  ///< seconds, by `sleep` in the foreground
+  std::size_t steps_ = 0;    ///< that have begun
   std::uint16_t next_port_ = Allocation::kFirstPort;
-  Waits waits_;
+  static constexpr std::size_t kWaitsOfFailure = 240;  ///< then a server that has exited is not noticed
+  Waits waits_{request_.failing ? Waits(kWaitsOfFailure) : Waits()};
   std::map<pid_t, std::uint32_t> shells_of_tasks_;           ///< the lines of their steps
   std::set<pid_t> launchers_;                                ///< that run
+  std::set<pid_t> stand_ins_;                                ///< of programs
   std::map<pid_t, std::vector<std::string>> own_variables_;  ///< of processes in a launcher
   std::map<pid_t, Task> tasks_;                              ///< of the shells that began them
   std::size_t unrecorded_ = 0;           ///< tasks of the largest step that was not recorded completely
@@ -711,6 +746,10 @@ struct TemporaryFolder {
 };
 
 }  // namespace
+
+bool FailingProgram::is(const RecordedCommand& command) const {
+  return command.line == line && command.script == script && program_name(command.argv[0]) == program;
+}
 
 const Assignment* Recording::origin(const std::string& name, const std::string& value) const {
   const Assignment* found = nullptr;

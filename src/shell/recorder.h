@@ -120,6 +120,19 @@ struct Recording {
   [[nodiscard]] const Assignment* origin(const std::string& name, const std::string& value) const;
 };
 
+/// A program that exits with code 1 wherever the script starts it: what does the script do then?
+struct FailingProgram {
+  std::string script{};  ///< as in RecordedCommand, which it names together with the next two
+  std::uint32_t line = 0;
+  std::string program{};  ///< its name
+  /// It is a server that exits before it answers: no query to a host of the job succeeds, its log has no line
+  /// that tells of readiness, and no process that has exited appears to be alive. The time is that of the
+  /// start and of the script's `sleep`.
+  bool serves = false;
+
+  [[nodiscard]] bool is(const RecordedCommand& command) const;
+};
+
 struct RecordRequest {
   std::string script;  ///< its file
   std::vector<std::string> arguments;
@@ -138,6 +151,7 @@ struct RecordRequest {
   bool all_tasks = false;            ///< every task is recorded (recorded_for)
   bool keeps_trace = false;          ///< what runs after the script's own `set +x` is traced too
   std::vector<WrittenFile> files{};  ///< that were written before
+  std::optional<FailingProgram> failing{};
   Allocation allocation;
   Limits limits;
 };

@@ -342,6 +342,8 @@ std::string script_of_tasks(const Started& started, const StartOfTasks& start, c
   for (auto& variable : of_step) variable = text::shell_quote(variable);
   script += fmt::format("export {}\n", text::join(of_step, " "));
   const auto recorded = recorded_for(started.tasks, request.all_tasks);
+  // Otherwise a task fails only because of what is not here.
+  const auto* keep = request.failing ? " || nlaunch_code=$?" : "";
   for (std::size_t i = 0; i < size; ++i) {
     const auto& task = started.tasks[i];
     if (recorded[i] != i) continue;
@@ -361,7 +363,7 @@ std::string script_of_tasks(const Started& started, const StartOfTasks& start, c
                                       std::ranges::count(started.tasks, task.node, &Task::node)));
     }
     if (started.keeps_environment) {
-      script += fmt::format("(export {}; {}){}\n", text::join(variables, " "), command, input);
+      script += fmt::format("(export {}; {}){}{}\n", text::join(variables, " "), command, input, keep);
     } else {
       auto kept = fmt::format("PATH=\"$PATH\" BASH_ENV=\"$BASH_ENV\" HOME=\"$HOME\" {0}=\"${0}\"", kStep);
       for (const auto& [variable, value] : kOfLogin)
@@ -369,11 +371,11 @@ std::string script_of_tasks(const Started& started, const StartOfTasks& start, c
       // What the script was submitted with may be of the login shell.
       for (const auto& one : request.variables) variables.insert(variables.begin(), text::shell_quote(one));
       script +=
-          fmt::format("({}exec env -i {} {} {}){}\n", started.logs_in ? "cd \"$HOME\" 2>/dev/null; " : "",
-                      kept, text::join(variables, " "), words, input);
+          fmt::format("({}exec env -i {} {} {}){}{}\n", started.logs_in ? "cd \"$HOME\" 2>/dev/null; " : "",
+                      kept, text::join(variables, " "), words, input, keep);
     }
   }
-  return script + "exit 0\n";
+  return script + "exit ${nlaunch_code:-0}\n";
 }
 
 std::string script_of_nodes(const Words& script, const RecordRequest& request) {

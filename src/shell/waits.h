@@ -11,6 +11,9 @@ namespace nlaunch::shell {
 /// does not come here.
 class Waits {
  public:
+  /// `most`: in a row that are enough.
+  explicit Waits(std::size_t most = kMost) : most_(most) {}
+
   /// A command on this line (0: unknown) only queries or waits.
   void asked(std::uint32_t line) {
     ++count_;
@@ -19,14 +22,14 @@ class Waits {
   /// Another command.
   void acted() { count_ = 0; }
 
-  [[nodiscard]] bool too_many() const { return count_ > kMost; }
+  [[nodiscard]] bool too_many() const { return count_ > most_; }
   /// The last line of those in a row.
   [[nodiscard]] std::uint32_t last_line() const { return last_line_; }
 
   /// For a script that is started node by node: true if the shell of the current node only waits and has to
   /// be killed. What it waited for does not come for the next nodes either, which get less time for it.
   bool ends_node() {
-    if (count_ <= (last_line_ == endless_line_ ? kMostAgain : kMost)) return false;
+    if (count_ <= (last_line_ == endless_line_ ? kMostAgain : most_)) return false;
     count_ = 0;
     endless_line_ = last_line_;
     ends_node_ = true;
@@ -47,6 +50,7 @@ class Waits {
   static constexpr std::size_t kMost = 500;
   static constexpr std::size_t kMostAgain = 50;  ///< where another node waited without success
 
+  std::size_t most_;
   std::size_t count_ = 0;
   std::uint32_t last_line_ = 0;
   std::optional<std::uint32_t> endless_line_;  ///< the last line of a node that only waited; 0: unknown

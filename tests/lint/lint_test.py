@@ -204,7 +204,7 @@ class Rules(Lint):
         self.assertEqual(self.rules(lost.replace("set -e", "set -e; trap clean EXIT")), [])
         self.assertEqual(self.rules(lost.replace("train.py", "train.py || true")), [])
         self.assertEqual(self.rules(lost.replace("python", "set +e; python")), [])
-        self.assertEqual(self.rules("#!/bin/bash -e\nif srun a; then code=$?; fi\n"), [])
+        self.assertEqual(self.rules("#!/bin/bash -e\nif srun a; then code=$?; fi\n"), [("failure-unseen", "note", 2)])
 
     def test_export_lists(self):
         self.assertEqual(self.rules("srun --export=ALL,NCCL_SOCKET_IFNAME=hsn0,hsn1 python\n"), [("export-commas", "error", 1)])

@@ -11,6 +11,7 @@
 
 #include "base/registry.h"
 #include "base/text.h"
+#include "lint/programs.h"
 #include "lint/rule.h"
 #include "lint/script_text.h"
 #include "lint/shell_options.h"
@@ -152,7 +153,9 @@ void check_exit_code_of_tee(const LintInput& input, Report& report) {
     // srun bash -c "a | tee log": the pipe is one of the shell that gets the text.
     const bool is_in_text =
         std::ranges::any_of(command.words, [](const std::string& word) { return tee_at(word) > 0; });
-    if (is_on || is_in_text || !command.works || command.span.file != input.script->file) continue;
+    if (is_on || is_in_text || !command.works || command.span.file != input.script->file ||
+        tells_failure(*input.script, command.span))
+      continue;
     const auto end = line_of_tee(lines, command.span.line);
     if (end == 0 || text::trim(lines.line(end)).ends_with('&')) continue;
     const bool both = lines.line(end).find("|& tee ") != std::string_view::npos;

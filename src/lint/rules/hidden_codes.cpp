@@ -180,7 +180,7 @@ void check_exit_code_hidden(const LintInput& input, Report& report) {
   const bool kills = last && (last->words[0] == "kill" || waits_for_killed(script, *last));
   if (program == nullptr || !last || last->span.file != script.file ||
       last->span.line <= program->span.line || (!kills && !always_succeeds(*last)) ||
-      looks_at_codes(script, program->span.line, program->background))
+      looks_at_codes(script, program->span.line, program->background) || tells_failure(script, program->span))
     return;
   auto behind = last->span;
   ++behind.line;
@@ -256,7 +256,9 @@ void check_launchers_in_turn(const Script& script, const ScriptCommand& last, Re
   const auto& first = *launchers.front();
   auto behind = lines.whole(first.span.line);
   behind.line = lines.end_of_command(first.span.line) + 1;
-  if (follows_test(lines.whole(first.span.line), behind) || looks_at_codes(script, first.span.line)) return;
+  if (follows_test(lines.whole(first.span.line), behind) || looks_at_codes(script, first.span.line) ||
+      tells_failure(script, first.span))
+    return;
   report.note(
       last.span,
       {fmt::format("only this line decides whether the job failed: a failure of {} in line {} is lost",

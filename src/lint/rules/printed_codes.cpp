@@ -70,7 +70,9 @@ void check_failure_only_printed(const LintInput& input, Report& report) {
   static const RE2 kPrints(
       R"re(\|\|\s*(?:\{\s*)?(?:echo|printf)\s+("[^"]*"|'[^']*'|[^"';&|>$(])*\s*;?\s*\}?\s*$)re");
   for (const auto& command : script.commands) {
-    if (!command.works || command.background || command.span.file != script.file) continue;
+    if (!command.works || command.background || command.span.file != script.file ||
+        tells_failure(script, command.span))
+      continue;
     const auto text = lines.command(command.span.line);
     if (!RE2::PartialMatch(text, kPrints)) continue;
     const auto name = shell::program_name(command.words[0]);
@@ -265,7 +267,8 @@ void check_tested_failure(const LintInput& input, Report& report) {
   OptionByShell errexit(script, kErrexit);
   for (const auto& command : script.commands) {
     const bool ends = errexit.after(command);
-    if (!command.works || command.background || command.span.file != script.file || always_succeeds(command))
+    if (!command.works || command.background || command.span.file != script.file ||
+        always_succeeds(command) || tells_failure(script, command.span))
       continue;
     const auto text = lines.command(command.span.line);
     if (text.starts_with(' ') || text.starts_with('\t')) continue;

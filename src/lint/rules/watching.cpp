@@ -24,14 +24,6 @@ namespace {
 
 using shell::program_name;
 
-/// "vllm", "torchrun", "sglang.launch_server" for `python -m sglang.launch_server`
-std::string shown_name(const Program& program) {
-  if (const auto launcher = launcher_of(program)) return launcher->name;
-  const auto module = value_of(program, {"-m"});
-  const auto name = program_name(program.words[0]);
-  return name.starts_with("python") && module ? *module : name;
-}
-
 /// The script looks at a process behind a line: `wait -n`, `kill -0 $pid`. A function, a trap, and a loop in
 /// the background may do so at any time.
 bool looks_at_processes(const Script& script, std::uint32_t line) {
@@ -76,30 +68,23 @@ const Program* client_of(const Script& script, std::size_t server) {
   return nullptr;
 }
 
-/// True if set -e is on when a program starts, and nothing in its line tests it.
-bool ends_the_script(const Script& script, const Program& program) {
-  OptionByShell errexit(script, kErrexit);
-  for (const auto& command : script.commands) {
-    const bool on = errexit.after(command);
-    if (command.span.file != program.span.file || command.span.line != program.span.line) continue;
-    auto behind = program.span;
-    behind.line = SourceLines(script.file).end_of_command(program.span.line) + 1;
-    return on && !follows_test(program.span, behind);
-  }
-  return false;
+/// True if the script stops less than otherwise if this program fails.
+bool leaves_more(const Script& script, const Program& program) {
+  const auto* trial = trial_of(script, program.span);
+  return trial != nullptr && trial->exit_code && trial->ends_less;
 }
 
 void check_server_left(const LintInput& input, Report& report) {
   // The end of a job ends what it has started, and a container ends with its first process.
-  if (!input.script || input.slurm || !input.batch.empty() || has_exit_trap(*input.script)) return;
+  if (!input.script || input.slurm || !input.batch.empty()) return;
   const auto& script = *input.script;
   const auto text = without_comments(SourceLines(script.file));
   static const RE2 kEnds(
       R"re((?m)(?:^|[;&|({]|\bthen|\bdo|\belse)\s*(?:trap|wait|fuser|docker|podman|disown)\b|\b(?:ray|compose)\s+(?:stop|down)\b)re");
   static const RE2 kKills(
       R"re((?m)(?:^|[;&|({]|\bthen|\bdo|\belse)\s*(?:pkill|killall|kill\s+(?:-[^0\s]\S*\s+)?[^-\s]))re");
-  if (RE2::PartialMatch(text, kEnds)) return;
-  const bool kills = RE2::PartialMatch(text, kKills);
+  const bool kills =
+      has_exit_trap(script) || RE2::PartialMatch(text, kKills) || RE2::PartialMatch(text, kEnds);
   // `nohup vllm serve … &` is meant to stay.
   static const RE2 kStays(R"re(\b(?:nohup|setsid)\s)re");
   for (std::size_t i = 0; i < script.programs.size(); ++i) {
@@ -108,11 +93,11 @@ void check_server_left(const LintInput& input, Report& report) {
         RE2::PartialMatch(std::string(server.span.source_line()), kStays))
       continue;
     const auto* client = client_of(script, i);
-    if (client == nullptr || (kills && !ends_the_script(script, *client))) continue;
+    if (client == nullptr || (kills && !leaves_more(script, *client))) continue;
     const auto name = shown_name(server);
     return report.note(
         server.span,
-        {kills ? fmt::format("if {} in line {} fails, set -e ends the script, and {} goes on",
+        {kills ? fmt::format("if {} in line {} fails, the script ends without stopping {}, which goes on",
                              shown_name(*client), client->span.line, name)
                : fmt::format("{} goes on when the script has ended", name),
          "it holds its GPUs and its port against the next start: outside of a job nothing else ends it",

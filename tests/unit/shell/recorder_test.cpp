@@ -598,5 +598,33 @@ TEST_F(Recorded, VariablesOfTheLauncherReachItsTasks) {
   EXPECT_EQ(variable("C"), "3");
 }
 
+TEST_F(Recorded, AProgramFailsIfThatIsAskedFor) {
+  const std::string text = "python a.py || echo no\npython b.py\nexit $?\n";
+  request_.failing = FailingProgram{folder_ / "job.sh", 1, "python", false};
+  EXPECT_EQ(commands(text), (Lines{"1: python a.py", "2: python b.py"}));
+  EXPECT_EQ(recording_.exit_code, 0);
+  request_.failing->line = 2;
+  EXPECT_EQ(record(text).exit_code, 1);
+  request_.failing->line = 1;
+  EXPECT_EQ(record("srun -n2 python a.py\n").exit_code, 1);
+  EXPECT_EQ(record("srun -n2 bash -c 'python a.py; echo done'\n").exit_code, 0);
+  EXPECT_EQ(record("python a.py & wait $!\n").exit_code, 1);
+}
+
+TEST_F(Recorded, AServerThatFailsNeverAnswers) {
+  request_.failing = FailingProgram{folder_ / "job.sh", 1, "vllm", true};
+  const std::string starts = "vllm serve m --port 8000 > log & P=$!\n";
+  for (const std::string asks : {"curl -sf localhost:8000/health", "nc -z localhost 8000", "kill -0 $P",
+                                 "ps -p $P", "(: > /dev/tcp/localhost/8000)", "grep -q ready log"}) {
+    record(starts + "sleep 1\n" + asks + " || exit 7\n");
+    EXPECT_EQ(recording_.exit_code, 7) << asks;
+  }
+  EXPECT_EQ(record(starts + "curl -sf https://example.org || exit 7\n").exit_code, 0);
+  EXPECT_EQ(record(starts + "grep -qi error log && exit 7\n").exit_code, 7);
+  EXPECT_EQ(
+      record(starts + "a=$(date +%s); sleep 60; [ $(( $(date +%s) - a )) -eq 60 ] || exit 7\n").exit_code, 0);
+  EXPECT_TRUE(record(starts + "until curl -sf localhost:8000; do sleep 5; done\n").waits);
+}
+
 }  // namespace
 }  // namespace nlaunch::shell

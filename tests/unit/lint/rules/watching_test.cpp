@@ -15,7 +15,7 @@ TEST(DeathUnnoticed, OfAServerWhileItsClientWaits) {
   EXPECT_EQ(
       whole("death-unnoticed", script(on_node("trl vllm-serve --model m &\npython train.py\n"))),
       (Texts{"nothing notices if trl exits",
-             "python in line 4 then waits for answers until it gives up, or until the job's time limit",
+             "train.py in line 4 then waits for answers until it gives up, or until the job's time limit",
              "start both in the background; `wait -n` returns when the first of them exits: then kill the "
              "others",
              "bash(1), wait -n"}));
@@ -81,7 +81,8 @@ TEST(ServerLeft, BehindAScriptThatIsNoJob) {
              "it holds its GPUs and its port against the next start: outside of a job nothing else ends it",
              "PID=$!; trap 'kill $PID' EXIT", "bash(1), trap"}));
   EXPECT_EQ(found("server-left", script("set -e\nvllm serve m & P=$!\npython train.py\nkill $P\n")),
-            Texts{"note job.sh:2:1 if python in line 3 fails, set -e ends the script, and vllm goes on"});
+            Texts{"note job.sh:2:1 if train.py in line 3 fails, the script ends without stopping vllm, which "
+                  "goes on"});
 }
 
 TEST(ServerLeft, NotIfSomethingEndsIt) {
@@ -111,7 +112,7 @@ TEST(SetupUnchecked, AlsoBeforeAPipeline) {
 TEST(KillOnBadExit, OfRanksThatSrunStarts) {
   const std::string job = "#!/bin/bash\n#SBATCH -N 2\n#SBATCH --ntasks-per-node=4\nexport MASTER_ADDR=a\n";
   EXPECT_EQ(found("kill-on-bad-exit", script(job + "srun python t.py\n")),
-            Texts{"note job.sh:5:1 if python fails in one task, srun does not end the others"});
+            Texts{"note job.sh:5:1 if t.py fails in one task, srun does not end the others"});
   EXPECT_EQ(found("kill-on-bad-exit", script(job + "srun -K1 python t.py\nsrun -n1 python a.py\n")), Texts{});
 }
 

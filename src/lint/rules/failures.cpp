@@ -1,0 +1,188 @@
+#include <fmt/format.h>
+#include <re2/re2.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/registry.h"
+#include "base/text.h"
+#include "lint/programs.h"
+#include "lint/rule.h"
+#include "lint/script_text.h"
+#include "shell/words.h"
+
+/// What a script does when one of its programs fails, as bash did it (lint/trials.h).
+namespace nlaunch::lint {
+namespace {
+
+using shell::program_name;
+
+/// Rules that tell of a lost exit code by the text that loses it.
+constexpr std::array<std::string_view, 8> kOthers{
+    "exit-code-hidden",  "exit-code-of-tee",  "exit-code-of-last", "failure-only-printed",
+    "exit-code-printed", "failure-forgotten", "pid-of-tee",        "code-of-wait"};
+
+/// `program || true`: its failure is meant not to matter.
+bool is_ignored_on_purpose(const SourceLines& lines, const Program& program) {
+  static const RE2 kWhatever(R"re(\|\|\s*(?:true|:)\s*\)?\s*;?\s*$)re");
+  return program.span.file != lines.file() ||
+         RE2::PartialMatch(text::trim(lines.command(program.span.line)), kWhatever);
+}
+
+/// What only moves files, or sets the scene.
+bool only_prepares_files(const Program& program) {
+  static const shell::Options kNames{"cp",    "mv",    "ln",    "rm",      "mkdir", "rmdir",
+                                     "chmod", "chown", "touch", "install", "dd",    "ls",
+                                     "tee",   "echo",  "sync",  "df",      "ulimit"};
+  return kNames.contains(program_name(program.words[0]));
+}
+
+/// The first program that starts although this one has failed, and is not the same with other arguments;
+/// nullptr if there is none.
+const Program* started_in_spite(const LintInput& input, const Trial& trial) {
+  const auto& script = *input.script;
+  const auto& program = script.programs[trial.program];
+  // A script that keeps the code knows of the failure.
+  if (trial.serves || trial.exit_code != 0 || program.background ||
+      is_ignored_on_purpose(SourceLines(script.file), program) || only_prepares_files(program) ||
+      is_server(program))
+    return nullptr;
+  const auto next = std::ranges::find_if(trial.later, [&](std::size_t i) {
+    const auto& one = script.programs[i];
+    // What an EXIT trap starts appears to be on the first line.
+    return one.span.line > program.span.line && !one.background && !only_prepares_files(one) &&
+           shown_name(one) != shown_name(program) && !(one.step && one.step == program.step);
+  });
+  return next == trial.later.end() ? nullptr : &script.programs[*next];
+}
+
+void check_failure_passed(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  for (const auto& trial : input.script->trials) {
+    const auto* next = started_in_spite(input, trial);
+    if (next == nullptr) continue;
+    const auto& program = input.script->programs[trial.program];
+    return report.note(
+        program.span,
+        {fmt::format("if {} fails, {} in line {} starts all the same, and the exit code does not tell",
+                     shown_name(program), shown_name(*next), next->span.line),
+         "it runs without what the first one should have made or started",
+         "add `set -e` above, or … || exit 1 here", ""});
+  }
+}
+
+const Registered<Rule> failure_passed_rule{{
+    .order = 488,
+    .name = "failure-passed",
+    .title = "a program that starts although the one before has failed",
+    .explain = "bash ran the script again, and this program failed: the script went on. Not reported for the "
+               "same program with other arguments, or if the line ends with || true.",
+    .source = "bash(1), set -e",
+    .check = check_failure_passed,
+}};
+
+void check_failure_unseen(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  const auto& script = *input.script;
+  const SourceLines lines(script.file);
+  std::vector<const Program*> unseen;
+  for (const auto& trial : script.trials) {
+    const auto& program = script.programs[trial.program];
+    const bool is_awaited = !program.background || program.waited.is_awaited;
+    if (!trial.serves && trial.exit_code == 0 && is_awaited && !only_prepares_files(program) &&
+        !is_ignored_on_purpose(lines, program) && started_in_spite(input, trial) == nullptr)
+      unseen.push_back(&program);
+  }
+  if (unseen.empty() || report.has_any_of(kOthers)) return;
+  const auto& first = *unseen.front();
+  std::string others;
+  if (unseen.size() == 2)
+    others = fmt::format(" or {} in line {}", shown_name(*unseen[1]), unseen[1]->span.line);
+  if (unseen.size() > 2) others = fmt::format(" or one of {} others", unseen.size() - 1);
+  const bool job = input.slurm || !input.batch.empty();
+  const auto what = fmt::format("if {}{} fails, the script still exits with 0", shown_name(first), others);
+  const auto* why = job ? "Slurm considers the job successful and starts dependent jobs (afterok)"
+                        : "whatever starts the script takes the failure for a success";
+  report.note(first.span, {what, why, "keep the code: … || code=$?, and at the end: exit ${code:-0}", ""});
+}
+
+const Registered<Rule> failure_unseen_rule{{
+    .order = 489,
+    .name = "failure-unseen",
+    .title = "a failure that the script's exit code does not tell",
+    .explain =
+        "bash ran the script again, and this program failed: the script exited with 0. Not reported if "
+        "another rule tells where the exit code is lost, or if the line ends with || true.",
+    .source = "bash(1), EXIT STATUS",
+    .check = check_failure_unseen,
+}};
+
+/// "10 minutes", "45 seconds"
+std::string duration(std::uint64_t seconds) {
+  constexpr std::uint64_t kMinute = 60;
+  return seconds >= 2 * kMinute ? text::count(seconds / kMinute, "minute") : text::count(seconds, "second");
+}
+
+void check_server_fails(const LintInput& input, Report& report) {
+  constexpr std::array<std::string_view, 5> kTold{"endless-wait", "blind-wait", "wait-runs-out", "fixed-wait",
+                                                  "no-wait"};
+  constexpr std::array<std::string_view, 1> kToldOfClient{"death-unnoticed"};
+  constexpr std::uint64_t kLong = 120;  // seconds
+  if (!input.script || report.has_any_of(kTold)) return;
+  const auto& script = *input.script;
+  // bash's own clock goes on during a recording as if nothing slept.
+  if (script.file->text.find("SECONDS") != std::string::npos) return;
+  for (const auto& trial : script.trials) {
+    if (!trial.serves) continue;
+    const auto& server = script.programs[trial.program];
+    const auto name = shown_name(server);
+    const auto client = std::ranges::find_if(trial.later, [&](std::size_t i) {
+      return !script.programs[i].background && !is_server(script.programs[i]);
+    });
+    if (trial.waits)
+      return report.note(
+          server.span,
+          {fmt::format("if {} ends while it loads, the script waits for it for more than {}, or forever",
+                       name, duration(trial.waited)),
+           "a server that fails while it loads (memory, a wrong option) ends at once, and the job holds its "
+           "GPUs until the wait is over",
+           "in the loop: kill -0 $PID || exit 1", ""});
+    if (client != trial.later.end() && !report.has_any_of(kToldOfClient))
+      return report.note(
+          server.span, {fmt::format("if {} ends while it loads, {} in line {} starts all the same", name,
+                                    shown_name(script.programs[*client]), script.programs[*client].span.line),
+                        "it fails later, or waits for answers until it gives up",
+                        "check the server before: "
+                        "kill -0 $PID && curl -sf http://HOST:PORT/health || exit 1",
+                        ""});
+    if (trial.waited >= kLong)
+      return report.note(
+          server.span,
+          {fmt::format("if {} ends while it loads, the script waits for {} before it gives up", name,
+                       duration(trial.waited)),
+           "a server that fails while it loads (memory, a wrong option) ends at once, and the job "
+           "holds its GPUs until the wait is over",
+           "in the loop: kill -0 $PID || exit 1", ""});
+    if (trial.exit_code == 0)
+      return report.note(server.span,
+                         {fmt::format("if {} ends while it loads, the script exits with 0", name),
+                          "whatever starts the script takes the failure for a success",
+                          "exit 1 where the server is missed", ""});
+  }
+}
+
+const Registered<Rule> server_fails_rule{{
+    .order = 490,
+    .name = "server-fails",
+    .title = "a server whose failure at its start goes unnoticed",
+    .explain = "bash ran the script again, the server had exited, and nothing answered. Not reported if "
+               "another rule names the wait that does not notice it.",
+    .source = "bash(1), kill",
+    .check = check_server_fails,
+}};
+
+}  // namespace
+}  // namespace nlaunch::lint

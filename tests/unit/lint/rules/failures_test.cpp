@@ -1,0 +1,84 @@
+#include <gtest/gtest.h>
+
+#include "unit/lint/support.h"
+
+namespace nlaunch::lint {
+namespace {
+
+using namespace support;
+
+TEST(FailureUnseen, WhereTheScriptExitsWithZero) {
+  EXPECT_EQ(whole("failure-unseen",
+                  script(on_node("train() { python train.py \"$@\" || status=$?; }\ntrain --lr 1\n"))),
+            (Texts{"if train.py fails, the script still exits with 0",
+                   "Slurm considers the job successful and starts dependent jobs (afterok)",
+                   "keep the code: … || code=$?, and at the end: exit ${code:-0}", "bash(1), EXIT STATUS"}));
+  EXPECT_EQ(found("failure-unseen", script("python a.py 1 && x=1\ntrue\npython a.py 2 && x=1\ntrue\n")),
+            Texts{"note job.sh:1:1 if a.py or a.py in line 3 fails, the script still exits with 0"});
+}
+
+TEST(FailureUnseen, NotIfTheCodeIsTold) {
+  for (const std::string text :
+       {"python train.py\n", "set -e\npython train.py\necho done\n", "python train.py || exit 3\necho done\n",
+        "python train.py\ncode=$?\necho $code\nexit $code\n", "python train.py & P=$!\nwait $P\n",
+        "trap 'exit 1' ERR\npython train.py\necho done\n", "python a.py || true\n", "cp a b\necho done\n",
+        "f() { python train.py; }\nif f; then echo yes; else exit 1; fi\n",
+        "set -eo pipefail\npython train.py | tee log\necho done\n"})
+    EXPECT_EQ(found("failure-unseen", script(text)), Texts{}) << text;
+}
+
+TEST(FailureUnseen, NotIfAnotherRuleTellsWhere) {
+  EXPECT_EQ(found_on_node("failure-unseen", "python train.py\necho done\n"), Texts{});
+  EXPECT_EQ(found_on_node("exit-code-hidden", "python train.py\necho done\n").size(), 1U);
+}
+
+TEST(FailureUnseen, OfTasksOfAStep) {
+  EXPECT_EQ(found("failure-unseen",
+                  script(on_node("run() { srun python train.py && echo done; return 0; }\nrun\n"))),
+            Texts{"note job.sh:3:1 if train.py fails, the script still exits with 0"});
+}
+
+constexpr auto kServer = "vllm serve m --port 8000 & P=$!\n";
+
+TEST(ServerFails, TellsWhatTheScriptDoes) {
+  const auto with = [](const std::string& wait) { return found("server-fails", script(kServer + wait)); };
+  EXPECT_EQ(
+      with("n=0\nwait_for() { n=$((n+1)); [ $n -lt 60 ] || exit 1; sleep 10; }\n"
+           "curl -sf localhost:8000/health || { while wait_for; do curl -sf localhost:8000/health && break; "
+           "done; }\n"
+           "kill $P\n"),
+      Texts{
+          "note job.sh:1:1 if vllm ends while it loads, the script waits for 9 minutes before it gives up"});
+  EXPECT_EQ(
+      with("ready() { nc -z localhost 8000; }\nready || sleep 60\nready && python a.py\nkill $P || :\n"),
+      Texts{"note job.sh:1:1 if vllm ends while it loads, the script exits with 0"});
+  EXPECT_EQ(with("ready() { nc -z localhost 8000; }\nready || sleep 60\nready\npython a.py & wait $!\n"),
+            Texts{"note job.sh:1:1 if vllm ends while it loads, the script exits with 0"});
+}
+
+TEST(ServerFails, NotIfItIsNoticed) {
+  for (const std::string wait :
+       {"until curl -sf localhost:8000/health; do kill -0 $P || exit 1; sleep 5; done\npython a.py\nkill "
+        "$P\n",
+        "for i in 1 2 3; do nc -z localhost 8000 && break; sleep 5; done\nnc -z localhost 8000 || exit 1\n"
+        "python a.py\nkill $P\n"})
+    EXPECT_EQ(found("server-fails", script(kServer + wait)), Texts{}) << wait;
+}
+
+TEST(FailurePassed, IfAnotherProgramStarts) {
+  EXPECT_EQ(
+      whole("failure-passed", script(on_node("python convert.py\ntorchrun train.py\n"))),
+      (Texts{"if convert.py fails, torchrun in line 4 starts all the same, and the exit code does not tell",
+             "it runs without what the first one should have made or started",
+             "add `set -e` above, or … || exit 1 here", "bash(1), set -e"}));
+  for (const std::string text :
+       {"set -e\npython convert.py\ntorchrun train.py\n", "python convert.py && torchrun train.py\n",
+        "python convert.py || exit 1\ntorchrun train.py\n", "python train.py 1\npython train.py 2\n",
+        "mkdir -p out\npython train.py\n", "python convert.py || true\ntorchrun train.py\n",
+        "python log.py &\ntorchrun train.py\n", "trap 'python clean.py' EXIT\npython train.py\n",
+        "python train.py\ncode=$?\npython upload.py\nexit $code\n"})
+    EXPECT_EQ(found_on_node("failure-passed", text), Texts{}) << text;
+}
+
+}  // namespace
+}  // namespace nlaunch::lint
