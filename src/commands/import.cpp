@@ -202,8 +202,7 @@ Result<Subject> record(const ImportArgs& args, const Call& call) {
     return std::unexpected(compared.error());
   subject.recording = std::move(*recording);
   subject.input = lint::script_input(*script, subject.recording, subject.allocation, call.script);
-  subject.input.script->trials =
-      lint::try_failures(request, subject.recording, subject.input, lint::Tried::servers);
+  subject.input.script->trials = lint::try_failures(request, subject.recording, subject.input);
   subject.findings = lint::lint(subject.input);
   add_options(subject.input, call.job);
   return subject;
@@ -340,14 +339,17 @@ int say_whether_same(const Result<std::vector<import::Difference>>& found, const
 /// What the user has to check, whatever the plan is: the same text is in the comments of the files.
 std::string notes_of(const import::Imported& imported, const Masker& masker) {
   std::string text;
-  for (const auto destination : {import::Destination::experiment, import::Destination::roles,
-                                 import::Destination::walltime, import::Destination::slurm}) {
-    const auto found = imported.remarks.find(destination);
-    if (found == imported.remarks.end()) continue;
-    for (const auto& one : found->second)
-      text += fmt::format("note: {}{}\n", one.line > 0 ? fmt::format("line {}: ", one.line) : "",
-                          text::printable(masker.mask(one.text)));
-  }
+  const auto add = [&](const import::Remark& one) {
+    text += fmt::format("note: {}{}\n", one.line > 0 ? fmt::format("line {}: ", one.line) : "",
+                        text::printable(masker.mask(one.text)));
+  };
+  using enum import::Destination;
+  for (const auto destination : {experiment, environment, roles, walltime, slurm, modules})
+    if (const auto found = imported.remarks.find(destination); found != imported.remarks.end())
+      std::ranges::for_each(found->second, add);
+  for (const auto& role : imported.roles)
+    for (const auto& one : role.remarks)
+      if (one.line > 0) add(one);
   return text;
 }
 

@@ -140,6 +140,10 @@ class Environment {
       const auto verb = argv.size() > 1 ? argv[1] : std::string();
       if (verb == "purge" || verb == "reset") {
         out_.modules_reset = true;
+        if (verb == "purge")
+          remark(Destination::modules, command.line,
+                 "`module purge` removes all modules; the profile resets them to those of a login "
+                 "(module reset)");
       } else if (verb == "load" || verb == "add" || (name == "ml" && !verb.empty() && verb[0] != '-')) {
         for (std::size_t i = verb == "load" || verb == "add" ? 2 : 1; i < argv.size(); ++i) {
           if (std::ranges::find(out_.modules, argv[i], &ImportedEntry::value) == out_.modules.end())

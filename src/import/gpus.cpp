@@ -4,11 +4,13 @@
 #include <array>
 #include <functional>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "base/text.h"
 #include "import/job.h"
 #include "shell/srun.h"
+#include "shell/stand_ins.h"
 
 namespace nlaunch::import {
 namespace {
@@ -241,6 +243,45 @@ void divide_gpus(Job& job) {
 
 void let_share_gpus(Job& job) {
   Gpus(job).let_share();
+}
+
+void tell_of_other_gpus(Job& job) {
+  struct Named {
+    const Kept* kept;
+    std::uint32_t node;
+    std::uint32_t first;
+  };
+  std::vector<Named> in_order;
+  std::set<std::uint32_t> all;
+  std::uint32_t line = 0;
+  for (const auto& kept : job.kept) {
+    for (const auto index : job.part_of(kept).commands) {
+      const auto& command = job.recording.commands[index];
+      std::vector<std::uint32_t> gpus;
+      for (const auto& one :
+           text::split(shell::value_of(command.environment, "CUDA_VISIBLE_DEVICES").value_or(""), ','))
+        if (const auto gpu = text::whole_number<std::uint32_t>(one)) gpus.push_back(*gpu);
+      if (gpus.empty()) continue;
+      if (line == 0) line = command.line;
+      all.insert(gpus.begin(), gpus.end());
+      in_order.push_back({&kept, command.task ? command.task->node : 0, gpus.front()});
+    }
+  }
+  const auto falls = std::ranges::adjacent_find(in_order, [](const Named& one, const Named& next) {
+    return one.node == next.node && next.first < one.first &&
+           (one.kept == next.kept || runs_beside(*one.kept, *next.kept));
+  });
+  if (falls != in_order.end())
+    job.remark(job.part_of(*falls->kept).line,
+               fmt::format("{} has GPU {} of its node in the script, and what starts after it GPU {}: here "
+                           "GPUs are given in the order of the start",
+                           falls->kept->name, falls->first, std::next(falls)->first));
+  const auto count = static_cast<std::uint32_t>(all.size());
+  if (all.empty() || *all.rbegin() + 1 == count) return;
+  std::vector<std::string> numbers;
+  for (const auto gpu : all) numbers.push_back(std::to_string(gpu));
+  job.remark(line, fmt::format("the script names the GPUs {} of a node: the plan uses {}, from the first on",
+                               text::join(numbers, ", "), text::count(count, "GPU")));
 }
 
 }  // namespace nlaunch::import

@@ -63,13 +63,10 @@ void import_walltime(const JobDirectives& directives, Imported& out) {
 /// A server gets the time that the script gives it: how long it waits for one that never answers.
 void import_limits_of_waits(const lint::Script& script, Imported& out) {
   for (const auto& trial : script.trials) {
-    const auto command = script.programs[trial.program].recorded_as;
-    const auto role = std::ranges::find_if(out.roles, [&](const ImportedRole& one) {
-      return one.part &&
-             std::ranges::find(out.parts[*one.part].commands, command) != out.parts[*one.part].commands.end();
-    });
-    const bool waits = role != out.roles.end() && role->ready && !role->ready->timeout.empty();
-    if (!trial.serves || !waits || !trial.exit_code || !trial.asked || trial.waited == 0) continue;
+    const auto index = role_of(out, script.programs[trial.program].recorded_as);
+    if (!index || !trial.serves || !trial.exit_code || !trial.asked || trial.waited == 0) continue;
+    auto* role = &out.roles[*index];
+    if (!role->ready || role->ready->timeout.empty()) continue;
     role->ready->timeout = fmt::format("{}s", trial.waited);
     if (!trial.later.empty())
       role->remarks.push_back(
@@ -175,6 +172,16 @@ shell::Allocation parted_by_programs(const shell::Recording& recording, const sh
 }
 
 }  // namespace
+
+std::optional<std::size_t> role_of(const Imported& imported, std::size_t command) {
+  for (std::size_t i = 0; i < imported.roles.size(); ++i) {
+    const auto& part = imported.roles[i].part;
+    if (part &&
+        std::ranges::find(imported.parts[*part].commands, command) != imported.parts[*part].commands.end())
+      return i;
+  }
+  return std::nullopt;
+}
 
 Result<Imported> import_script(const lint::LintInput& input, const std::vector<lint::Finding>& findings,
                                const shell::Recording& recording, const shell::Allocation& allocation,

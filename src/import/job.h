@@ -108,6 +108,8 @@ bool keep_tasks_before_servers(Job& job, std::size_t part);
 void divide_gpus(Job& job);
 /// Decides which ones share GPUs at the same time. Needs names.
 void let_share_gpus(Job& job);
+/// Remarks on programs that name other GPUs of their node than those that they get.
+void tell_of_other_gpus(Job& job);
 /// A program that the script only gives time (`sleep 60`) is ready after that delay. Call after
 /// `import_readiness`.
 void import_delays(Job& job);

@@ -16,7 +16,6 @@
 #include "import/markers.h"
 #include "import/texts.h"
 #include "import/work.h"
-#include "lint/rule.h"
 #include "shell/srun.h"
 
 namespace nlaunch::import {
@@ -33,26 +32,14 @@ bool is_behind_a_program(std::uint32_t line, const Imported& out) {
 
 /// Remarks on how a script handles failures, which a recording does not show.
 void remarks_of_text(const std::vector<std::string>& lines, Imported& out) {
-  static const RE2 kErrexit(R"(^\s*set\s(.*\s)?-[a-z]*e|^\s*set\s.*errexit|^#!.*\s-[a-z]*e)");
-  static const RE2 kElse(R"(\|\|\s*(\S+))");
   static const RE2 kRandom(R"(\$\{?RANDOM\b|\bRANDOM\s*[%*+/])");
   static const RE2 kOwnPid(R"((?:^|[^\\$])\$\$(?:[^\w$]|$))");
   static const RE2 kCode(R"(\$\?|\$\{?\?\}?|PIPESTATUS)");
   static const RE2 kEnds(R"(^\s*exit\s+"?\$\{?\?\}?"?\s*$)");
-  std::uint32_t errexit = 0;  // the line that turns it on
   std::uint32_t number = 0;
   for (const auto& line : lines) {
     ++number;
-    if (errexit == 0 && RE2::PartialMatch(line, kErrexit)) errexit = number;
     if (text::trim(line).starts_with('#')) continue;
-    constexpr std::array<std::string_view, 10> kHarmless{"true",   "true;", ":",        "echo",  "exit",
-                                                         "return", "{",     "continue", "break", "die"};
-    std::string other;
-    const bool tests = line.find("[[") != std::string::npos || line.find("[ ") != std::string::npos;
-    if (!tests && RE2::PartialMatch(line, kElse, &other) &&
-        std::ranges::find(kHarmless, other) == kHarmless.end())
-      out.remarks[Destination::roles].push_back(
-          {number, "the command after || runs after a failure, and is not imported"});
     if (RE2::PartialMatch(line, kRandom))
       out.remarks[Destination::roles].push_back(
           {number,
@@ -75,12 +62,6 @@ void remarks_of_text(const std::vector<std::string>& lines, Imported& out) {
                                                  "the script reads an exit code, which was 0 here: what it "
                                                  "does after a failure is not imported, and the run stops"});
   }
-  if (errexit == 0 && out.roles.size() > 1)
-    out.remarks[Destination::roles].push_back(
-        {0, "without `set -e`, the script continues when a program fails: here the run stops"});
-  if (errexit > 1 && is_behind_a_program(errexit, out))
-    out.remarks[Destination::roles].push_back(
-        {errexit, "before `set -e`, the script continues when a program fails: here the run stops"});
 }
 
 /// Remarks on builtins that change the shell and its children in other ways than by variables.
@@ -117,11 +98,6 @@ void remarks_of_printed(const shell::Recording& recording, Imported& out) {
 
 /// Remarks on what bash itself does on lines that start programs, but roles do not.
 void remarks_of_lines(const std::vector<std::string>& lines, Imported& out) {
-  static const RE2 kIgnored(R"(\|\|\s*(true|:)\s*($|[\n;#)&}]))");
-  static const RE2 kSaid(R"((\|\|\s*(?:echo|printf|continue|break))\b)");
-  static const RE2 kTested(R"(^\s*(?:if|elif)\s)");
-  static const RE2 kNegated(R"(^\s*!\s)");
-  static const RE2 kShown(R"(^\s*(echo|printf)\b.*\$\()");
   std::set<std::pair<std::uint32_t, std::string>> said;
   const auto remark = [&](std::uint32_t line, std::string text) {
     if (said.insert({line, text}).second) out.remarks[Destination::roles].push_back({line, std::move(text)});
@@ -131,19 +107,6 @@ void remarks_of_lines(const std::vector<std::string>& lines, Imported& out) {
     const auto& part = out.parts[*role.part];
     if (part.script.substr(part.script.rfind('/') + 1) != out.script) continue;
     const auto text = whole_command(lines, part.line);
-    if (!part.background && RE2::PartialMatch(text, kTested))
-      remark(part.line, fmt::format("the script goes on by the exit code of {} (if), which was 0 here: after "
-                                    "another one, the run stops",
-                                    role.name));
-    std::string said_by;
-    const auto* const ignored = RE2::PartialMatch(text, kIgnored)          ? "|| true"
-                                : RE2::PartialMatch(text, kSaid, &said_by) ? said_by.c_str()
-                                : RE2::PartialMatch(text, kShown)          ? "echo $(...)"
-                                : RE2::PartialMatch(text, kNegated)        ? "!"
-                                                                           : nullptr;
-    if (!part.background && ignored != nullptr)
-      remark(part.line,
-             fmt::format("{} may fail in the script ({}): here the run then stops", role.name, ignored));
     static const RE2 kWaits(R"(\b(?:wait|disown|kill(?:\s+-\w+)*)\s+"?\$!)");
     static const RE2 kLastPid(R"([\s"=]\$!)");
     // PIDS="$PIDS $!", pids[$i]=$!, pids+=($!), echo $! > FILE
@@ -274,6 +237,17 @@ void remarks_of_defaults(const Remarked& script, Imported& out) {
   }
 }
 
+/// `--mode=mpi`, `-m mpi4py`; and a program that is compiled, behind `module load openmpi`.
+bool names_mpi(const Imported& out, const Part& part) {
+  static const RE2 kMpi(R"re((?i)(?:^|[=_/-])mpi(?:4py)?(?:$|[=_.-]))re");
+  const bool loads = std::ranges::any_of(
+      out.modules, [](const auto& one) { return text::lower(one.value).find("mpi") != std::string::npos; });
+  const auto name = shell::program_name(part.program[0]);
+  const bool is_python = name.starts_with("python") || makes_ranks(part.program);
+  return (loads && !is_python) ||
+         std::ranges::any_of(part.program, [](const auto& word) { return RE2::PartialMatch(word, kMpi); });
+}
+
 /// A remark on programs that are MPI ranks in the script.
 void remark_of_mpi(Imported& out) {
   for (const auto& role : out.roles) {
@@ -281,9 +255,10 @@ void remark_of_mpi(Imported& out) {
     const auto& part = out.parts[*role.part];
     const auto launcher = part.step.empty() ? std::string() : shell::program_name(part.step[0]);
     const bool by_mpi = launcher.starts_with("mpi") || launcher == "orterun" || launcher == "ibrun";
-    const bool by_srun = launcher == "srun" && std::ranges::any_of(part.changes, [](const auto& change) {
-                           return change.first.starts_with("MPICH_") || change.first.starts_with("OMPI_MCA_");
-                         });
+    const bool sets = std::ranges::any_of(part.changes, [](const auto& change) {
+      return change.first.starts_with("MPICH_") || change.first.starts_with("OMPI_MCA_");
+    });
+    const bool by_srun = launcher == "srun" && (sets || (part.tasks.size() > 1 && names_mpi(out, part)));
     if (!by_mpi && !by_srun) continue;
     out.remarks[Destination::roles].push_back(
         {part.line,
@@ -325,6 +300,86 @@ void remarks_of_exports(Imported& out) {
         {part.line, fmt::format("srun --export gives {} no other variables: here it also gets those of the "
                                 "shell that calls nlaunch",
                                 role.name)});
+  }
+}
+
+/// A remark on `srun --wait=N`, which ends the other tasks of a step N seconds after the first has exited.
+void remark_of_wait(Imported& out) {
+  for (const auto& part : out.parts) {
+    if (part.step.empty() || shell::program_name(part.step[0]) != "srun") continue;
+    const auto wait = shell::value_of(shell::options_of_srun(part.step), "wait");
+    if (!wait || *wait == "0") continue;
+    out.remarks[Destination::roles].push_back(
+        {part.line, fmt::format("srun --wait={} ends the other tasks {} s after the first has exited: a run "
+                                "waits for all, and stops at the first that fails",
+                                text::printable(*wait), text::printable(*wait))});
+    return;
+  }
+}
+
+/// Remarks on what the recorder gives a script as any login does, and a cluster gives otherwise: TMPDIR,
+/// LANG.
+void remarks_of_login(const Remarked& script, Imported& out) {
+  for (const auto* const name : {"TMPDIR", "LANG", "TERM"}) {
+    const RE2 reads(fmt::format(R"re(\$(?:{0}\b|\{{{0}\b))re", name));
+    const bool given = std::ranges::find(script.recording.given, name) != script.recording.given.end();
+    const auto entry = std::ranges::find_if(script.recording.environment, [&](const auto& one) {
+      return one.starts_with(std::string(name) + "=");
+    });
+    for (std::uint32_t line = 1; line <= script.lines.size() && !given; ++line) {
+      const auto& text = script.lines[line - 1];
+      if (text::trim(text).starts_with('#') || !RE2::PartialMatch(text, reads)) continue;
+      out.remarks[Destination::experiment].push_back(
+          {line,
+           fmt::format("the script reads ${}, which a cluster may set: here it was {}. If it is another "
+                       "one there, pass --env {}=VALUE",
+                       name,
+                       entry == script.recording.environment.end() ? std::string("not set")
+                                                                   : entry->substr(entry->find('=') + 1),
+                       name)});
+      break;
+    }
+  }
+}
+
+/// Remarks on variables of the submitting shell that the script removes: a recording does not have them.
+void remarks_of_unset(const shell::Recording& recording, Imported& out) {
+  const auto is_unset_in_plan = [&](const std::string& name) {
+    return std::ranges::find(out.environment.unset, name, &ImportedEntry::name) !=
+           out.environment.unset.end();
+  };
+  const auto tell = [&](std::uint32_t line, const shell::Words& names) {
+    shell::Words open;
+    for (const auto& name : names) {
+      static const RE2 kName(R"(SLURM_\w*|[A-Za-z_]\w*)");
+      const bool here = std::ranges::any_of(recording.environment,
+                                            [&](const auto& one) { return one.starts_with(name + "="); });
+      const bool own = std::ranges::find(recording.assignments, name, &shell::Assignment::name) !=
+                       recording.assignments.end();
+      if (!here && !own && !name.starts_with("SLURM_") && RE2::FullMatch(name, kName) &&
+          !is_unset_in_plan(name))
+        open.push_back(name);
+    }
+    if (!open.empty())
+      out.remarks[Destination::environment].push_back(
+          {line, fmt::format("the script removes {}, which was not set here: if the shell that calls nlaunch "
+                             "has it, add `unset: [{}]` to `env`",
+                             text::join(open, " and "), text::join(open, ", "))});
+  };
+  for (const auto& command : recording.traced) {
+    if (!command.text.starts_with("unset ")) continue;
+    auto names = shell::words_of(command.text);
+    names.erase(names.begin());
+    std::erase_if(names, [](const auto& word) { return word.starts_with('-'); });
+    const bool own = command.script.substr(command.script.rfind('/') + 1) == out.script;
+    tell(own ? command.line : 0, names);
+  }
+  for (const auto& command : recording.commands) {
+    if (shell::program_name(command.argv[0]) != "env") continue;
+    shell::Words names;
+    for (std::size_t i = 1; i + 1 < command.argv.size(); ++i)
+      if (command.argv[i] == "-u") names.push_back(command.argv[i + 1]);
+    tell(command.line, names);
   }
 }
 
@@ -420,9 +475,12 @@ void remarks_of_unknowns(const Remarked& script, Imported& out) {
     if (guessed.insert(one.name).second &&
         !RE2::PartialMatch(whole_command(script.lines, one.line), kIgnored))
       remarks.push_back(
-          {one.line, fmt::format("the exit code of `{}` was 0 here, which is made up: what the script "
-                                 "does after another one is not imported",
+          {one.line, fmt::format("the exit code of `{}` is made up here: what the script does after another "
+                                 "one is not imported",
                                  text::printable(one.name))});
+  for (const auto& one : recording.ended_early)
+    remarks.push_back({0, fmt::format("{} exited with {} before its end: what follows there is not imported",
+                                      text::printable(shell::program_name(one.script)), one.name)});
   for (const auto& one : recording.missing_arguments)
     remarks.push_back(
         {one.line,
@@ -469,68 +527,6 @@ void remarks_of_effects(const shell::Recording& recording, Imported& out) {
                                text::printable(one.name))});
 }
 
-/// `sleep 3600`, with which the script ends. Not one of a loop, which waits for something.
-const shell::RecordedCommand* last_sleep(const Remarked& script, const Imported& out) {
-  const auto& commands = script.recording.commands;
-  const auto sleeps = [](const auto& command) {
-    return shell::program_name(command.argv[0]) == "sleep" && !command.task;
-  };
-  const auto last = std::find_if(commands.rbegin(), commands.rend(), [&](const auto& command) {
-    return command.fate == shell::Fate::recorded || sleeps(command);
-  });
-  static const RE2 kLoop(R"(\b(?:while|until|for)\b)");
-  if (last == commands.rend() || !sleeps(*last) || shell::waits_forever(last->argv) || last->background ||
-      !last->script.ends_with("/" + out.script) || !head_of_loop(script.lines, last->line).empty() ||
-      RE2::PartialMatch(whole_command(script.lines, last->line), kLoop))
-    return nullptr;
-  return &*last;
-}
-
-/// `wait $LAST`, `wait -n`, `sleep 3600`: the script ends while some of its programs still run.
-void remarks_of_its_end(const Remarked& script, Imported& out) {
-  const auto& recording = script.recording;
-  const auto* const sleep = last_sleep(script, out);
-  const auto first_of_all =
-      std::ranges::find_if(recording.traced, [](const auto& one) { return one.text.starts_with("wait -n"); });
-  for (const auto& role : out.roles) {
-    if (!role.part) continue;
-    const auto& part = out.parts[*role.part];
-    const auto all = part.commands.size();
-    const auto awaited = static_cast<std::size_t>(std::ranges::count_if(
-        part.commands, [&](auto index) { return recording.commands[index].waited.is_awaited; }));
-    if (!part.background) continue;
-    auto& remarks = out.remarks[Destination::roles];
-    if (first_of_all != recording.traced.end() && all > 1)
-      remarks.push_back(
-          {first_of_all->line,
-           fmt::format("the script goes on when the first of the {} programs of line {} has exited: "
-                       "the run waits for all, and stops at the first that fails",
-                       all, part.line)});
-    else if (awaited > 0 && awaited < all)
-      remarks.push_back(
-          {part.line, fmt::format("the script ends when {} of its {} programs of this line have "
-                                  "exited, and the run when all have",
-                                  awaited, all)});
-    if (awaited == 0 && sleep != nullptr && role.ends_run.value_or(role.kind == RoleKind::learner))
-      remarks.push_back(
-          {sleep->line, fmt::format("the script ends after `{}`, whatever {} does: the run ends with {}",
-                                    text::printable(text::shell_join(sleep->argv)), role.name, role.name)});
-  }
-}
-
-/// Failures that the script does not notice, as lint finds them.
-void remarks_of_lost_codes(const lint::LintInput& input, Imported& out) {
-  for (const auto* const name : {"exit-code-hidden", "exit-code-of-tee", "exit-code-of-last"}) {
-    const auto* const rule = lint::find_rule(name);
-    lint::Report report;
-    report.begin(rule->name, rule->source);
-    rule->check(input, report);
-    for (const auto& finding : report.take())
-      out.remarks[Destination::roles].push_back(
-          {finding.span.line, fmt::format("{}. The run stops then, with that exit code", finding.what)});
-  }
-}
-
 void remarks_of_directives(const Remarked& script, Imported& out) {
   if (script.directives.array_line > 0 && !script.allocation.array.empty())
     out.remarks[Destination::experiment].push_back(
@@ -559,14 +555,16 @@ void add_remarks(const Remarked& script, Imported& out) {
   remark_of_mpi(out);
   remark_of_ports(out);
   remarks_of_exports(out);
+  remark_of_wait(out);
+  remarks_of_login(script, out);
+  remarks_of_unset(script.recording, out);
   remarks_of_files(script, out);
   remark_of_job_id(out, script.allocation.job_id);
   remarks_of_moments(script.recording, out);
   remarks_of_defaults(script, out);
   remark_of_tasks(script.input, script.directives, script.recording, out);
   remarks_of_directives(script, out);
-  remarks_of_its_end(script, out);
-  remarks_of_lost_codes(script.input, out);
+  add_remarks_on_its_end(script, out);
   remarks_of_effects(script.recording, out);
 }
 

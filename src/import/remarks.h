@@ -22,5 +22,7 @@ struct Remarked {
 /// Adds what a reader of the experiment should know: what is not imported, what was made up, and what the
 /// script does in another way than a run.
 void add_remarks(const Remarked& script, Imported& out);
+/// Those on how the script ends, and on what it does when a program fails.
+void add_remarks_on_its_end(const Remarked& script, Imported& out);
 
 }  // namespace nlaunch::import

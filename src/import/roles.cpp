@@ -40,6 +40,7 @@ class Roles {
     divide_gpus(job_);
     name();
     let_share_gpus(job_);
+    tell_of_other_gpus(job_);
     for (const auto& kept : job_.kept) add(kept);
     actors();
     import_readiness(job_);

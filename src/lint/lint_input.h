@@ -123,17 +123,23 @@ struct Program {
   std::size_t recorded_as = 0;  ///< its index among the commands of the recording
 };
 
+/// A program that a script starts only after a failure.
+struct Substitute {
+  std::string name;
+  std::uint32_t line = 0;
+};
+
 /// What the script did when bash ran it again and a program exited with 1 wherever it was started.
 struct Trial {
-  std::size_t program = 0;         ///< the first of them, by its index
-  bool serves = false;             ///< it is a server in the background that never answers
-  std::optional<int> exit_code{};  ///< of the script; nullopt: it did not end
-  bool waits = false;              ///< then: it only waited, until that was enough
-  std::uint64_t waited = 0;        ///< seconds of `sleep` between the failure and the last question for it
-  bool asked = false;              ///< there was a question
-  bool ends_less = false;          ///< it killed or stopped less than without the failure
-  std::vector<std::size_t>
-      later{};  ///< programs that did start after the failure, of those that start after it
+  std::size_t program = 0;           ///< the first of them, by its index
+  bool serves = false;               ///< it is a server in the background that never answers
+  std::optional<int> exit_code{};    ///< of the script; nullopt: it did not end
+  bool waits = false;                ///< then: it only waited, until that was enough
+  std::uint64_t waited = 0;          ///< seconds of `sleep` between the failure and the last question for it
+  bool asked = false;                ///< there was a question
+  bool ends_less = false;            ///< it killed or stopped less than without the failure
+  std::vector<std::size_t> later{};  ///< programs that start after it without a failure, and did
+  std::vector<Substitute> replacements{};  ///< what started only because of the failure
 };
 
 /// A part of a script that bash did not reach.

@@ -14,12 +14,12 @@
 namespace nlaunch::lint {
 namespace {
 
-constexpr std::size_t kMost = 8;  // trials of one script
+constexpr std::size_t kMost = 12;  // trials of one script
 
 /// A script starts the same program on the same line for other tasks, and in other turns of a loop.
 using Place = std::tuple<std::string, std::uint32_t, std::string>;
 Place place_of(const shell::RecordedCommand& command) {
-  return {command.script, command.line, shell::program_name(command.argv[0])};
+  return {command.script, command.line, shell::call_of(command.argv)};
 }
 
 /// The first program of each place, by its index.
@@ -75,6 +75,11 @@ Trial result_of(std::size_t program, const shell::FailingProgram& failing, const
     started.insert(place_of(*one));
   }
   if (!trial.asked) trial.waited = slept;
+  std::set<Place> known;
+  for (const auto& one : first.commands) known.insert(place_of(one));
+  for (auto one = begin; one != again.commands.end(); ++one)
+    if (one->fate == shell::Fate::recorded && !one->output_is_read && known.insert(place_of(*one)).second)
+      trial.replacements.push_back({shell::call_of(one->argv), one->line});
   std::set<Place> told{place_of(first.commands.at(script.programs[program].recorded_as))};
   for (auto i = program + 1; i < script.programs.size(); ++i) {
     const auto place = place_of(first.commands.at(script.programs[i].recorded_as));
@@ -87,17 +92,16 @@ Trial result_of(std::size_t program, const shell::FailingProgram& failing, const
 }  // namespace
 
 std::vector<Trial> try_failures(const shell::RecordRequest& request, const shell::Recording& recording,
-                                const LintInput& input, Tried tried) {
+                                const LintInput& input) {
   // A loop at the end of a script that watches what it started would not end in a trial either.
   if (!recording.whole() || recording.exit_code != 0 || recording.waits || !recording.failed.empty())
     return {};
   std::vector<Trial> trials;
   for (const auto program : programs_to_try(recording, *input.script)) {
     const auto& one = input.script->programs[program];
-    const auto& [script, line, name] = place_of(recording.commands.at(one.recorded_as));
+    const auto& [script, line, call] = place_of(recording.commands.at(one.recorded_as));
     auto again = request;
-    again.failing = shell::FailingProgram{script, line, name, one.background && is_server(one)};
-    if (tried == Tried::servers && !again.failing->serves) continue;
+    again.failing = shell::FailingProgram{script, line, call, one.background && is_server(one)};
     again.limits.time = std::chrono::seconds(5);
     if (const auto result = shell::record(again))
       trials.push_back(result_of(program, *again.failing, recording, *result, *input.script));

@@ -567,8 +567,8 @@ class Tracer {
       signals_.push_back({target, number, Clock::now() + kGrace});
       return pretend(pid, process, registers, 0);
     }
-    if (own && target > 0 && number != 0 && watcher_.only_stands_in(target))
-      return pretend(pid, process, registers, 0);
+    if (own && target > 0 && watcher_.only_stands_in(target))
+      return pretend(pid, process, registers, number != 0 || watcher_.outlives_its_end() ? 0 : -ESRCH);
     if (own) return resume(pid, 0);
     // A server that has exited, because it does not really run, appears to be alive for a while.
     constexpr int kLooks = 3;

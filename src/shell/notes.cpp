@@ -290,6 +290,46 @@ bool Notes::may_be_written(const std::string& path, const std::string& folder) c
   });
 }
 
+void Notes::guess(std::uint32_t line, const ProgramStart& start, const Words& argv, const Words& writer) {
+  static const Options kMadeUp{"hostname",   "module",   "ml",  "scontrol",
+                               "nvidia-smi", "rocm-smi", "pip", "conda"};
+  const auto name = program_name(argv[0]);
+  const auto out = start.files.find(STDOUT_FILENO);
+  const bool silent = out != start.files.end() && out->second == "/dev/null";
+  if (only_asks(start) && !writer.empty() && kMadeUp.contains(program_name(writer[0])))
+    return add_guess(line, text::shell_join(writer) + " | " + text::shell_join(argv));
+  const bool compares = name == "cmp" || name == "diff";
+  if (!only_asks(start) && !compares && !(name == "ls" && silent)) return;
+  auto operands = rest(argv, 1);
+  std::erase_if(operands, [](const auto& word) { return word.starts_with('-') || word.empty(); });
+  if (name.ends_with("grep") && !operands.empty()) operands.erase(operands.begin());
+  for (const auto& operand : operands) {
+    const auto path = layer_.resolved(fs::path(start.folder) / operand, true, start.pid);
+    std::error_code error;
+    if (!path) continue;
+    const bool gone = !fs::exists(layer_.map_to_read(*path), error);
+    if (gone || is_finished_output(*path)) return add_guess(line, text::shell_join(argv));
+  }
+}
+
+void Notes::add_guess(std::uint32_t line, std::string command) {
+  if (std::ranges::find(recording_.guessed, command, &Absent::name) == recording_.guessed.end())
+    recording_.guessed.push_back({line, std::move(command)});
+}
+
+/// The output of programs in the foreground, which have run when the script looks at it.
+bool Notes::is_finished_output(const std::string& path) const {
+  bool found = false;
+  for (const auto& command : recording_.commands) {
+    const bool writes =
+        std::ranges::any_of(command.files, [&](const auto& one) { return one.second == path; });
+    if (command.fate != Fate::recorded || !writes) continue;
+    if (command.background) return false;
+    found = true;
+  }
+  return found;
+}
+
 void Notes::contents(std::uint32_t line, const ProgramStart& start, const Words& argv, bool writes) {
   static const Options kReaders{"cat", "head", "tail", "sort",  "wc",   "cut",   "grep",   "egrep",
                                 "sed", "awk",  "gawk", "jq",    "tac",  "uniq",  "split",  "shuf",
@@ -352,6 +392,22 @@ void Notes::finish(const std::string& output, const std::vector<std::string>& en
   finish_sourced();
   finish_unset(script, environment);
   finish_written();
+  finish_tests();
+}
+
+/// `[ -s FILE ]` of what a program has printed into the file: it is empty here.
+void Notes::finish_tests() {
+  for (const auto& one : recording_.traced) {
+    const auto words = words_of(one.text);
+    const auto test = std::ranges::find(words, "-s");
+    if (words.empty() || (words[0] != "[" && words[0] != "[[" && words[0] != "test") || test == words.end() ||
+        test + 1 == words.end())
+      continue;
+    const auto tells = [&](const RecordedCommand& command) {
+      return is_finished_output((fs::path(command.folder) / *(test + 1)).lexically_normal());
+    };
+    if (std::ranges::any_of(recording_.commands, tells)) add_guess(one.line, one.text);
+  }
 }
 
 /// `read X < FILE`, `done < FILE`, found in the text since no program starts.

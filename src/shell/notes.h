@@ -58,6 +58,9 @@ class Notes {
   /// A program reads a file with unknown contents: one that only appears to exist, or that a recorded program
   /// would write.
   void contents(std::uint32_t line, const ProgramStart& start, const Words& argv, bool writes);
+  /// A program whose exit code the script asks for, and that looks at what is not here: at a missing file, at
+  /// the output of a program that has run, or at an answer that is made up (`writer`, who prints to it).
+  void guess(std::uint32_t line, const ProgramStart& start, const Words& argv, const Words& writer);
   /// Nothing can be written there.
   void no_folder(const std::string& path) { no_folder_.insert(path); }
   /// The script's own directory, if the file exists relative to it; else empty.
@@ -68,10 +71,13 @@ class Notes {
               const std::function<bool(const std::string& pipe)>& is_read);
 
  private:
+  void add_guess(std::uint32_t line, std::string command);
+  [[nodiscard]] bool is_finished_output(const std::string& path) const;
   void finish_unset(const std::string& script, const std::vector<std::string>& environment);
   void finish_contents(const std::string& script);
   void finish_sourced();
   void finish_written();
+  void finish_tests();
   [[nodiscard]] bool has_unknown_contents(const std::string& path) const;
   /// A recorded program is told of it.
   [[nodiscard]] bool may_be_written(const std::string& path, const std::string& folder) const;

@@ -62,9 +62,21 @@ void Pipes::note(const ProgramStart& start) {
       repeated_[out->second] = start.argv.size() > 1 ? text::join(rest(start.argv, 1), " ") : "y";
     else if (name != "cat" || in == start.files.end() || in->second.starts_with("pipe:"))
       of_programs_.insert(out->second);
+    writers_[out->second] = start.argv;
   }
   if (in == start.files.end() || !in->second.starts_with("pipe:")) return;
+  // `cat server.log | grep -q ready` watches a log.
+  static const Options kShowsFiles{"cat", "tail", "head"};
+  const auto writer = writers_.find(in->second);
+  const bool watches = writer != writers_.end() && kShowsFiles.contains(program_name(writer->second[0]));
+  if (only_asks(start) && !watches) return;
   passed_on_[in->second] = out == start.files.end() ? "" : out->second;
+}
+
+Words Pipes::writer_to(const ProgramStart& start) const {
+  const auto in = start.files.find(STDIN_FILENO);
+  const auto writer = in == start.files.end() ? writers_.end() : writers_.find(in->second);
+  return writer == writers_.end() ? Words() : writer->second;
 }
 
 std::optional<ProgramInput> Pipes::input_of(const ProgramStart& start) const {
@@ -99,6 +111,16 @@ bool Pipes::ends_in_file(std::string pipe, std::string_view own) const {
     pipe = next->second;
   }
   return pipe.starts_with('/') && pipe != "/dev/null" && !pipe.starts_with(own);
+}
+
+bool only_asks(const ProgramStart& start) {
+  if (start.argv.empty() || !program_name(start.path).ends_with("grep")) return false;
+  const auto out = start.files.find(STDOUT_FILENO);
+  return (out != start.files.end() && out->second == "/dev/null") ||
+         std::ranges::any_of(start.argv, [](const auto& word) {
+           return word == "--quiet" || word == "--silent" ||
+                  (word.size() > 1 && word[0] == '-' && word[1] != '-' && word.contains('q'));
+         });
 }
 
 bool has_own_input(const ProgramStart& start, std::optional<pid_t> shell) {

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "shell/guarded.h"
+#include "shell/words.h"
 
 namespace nlaunch::shell {
 
@@ -27,7 +28,9 @@ class Pipes {
   /// The input that the shell itself gives a program: a here-document, the output of echo or `cat FILE`, a
   /// file. nullopt for the output of another program, which did not run. Consumes the input.
   [[nodiscard]] std::optional<ProgramInput> input_of(const ProgramStart& start) const;
-  /// `$(…)` and `| while read`, not `| tee log`.
+  /// The last program that prints to its standard input, a pipe; empty: unknown.
+  [[nodiscard]] Words writer_to(const ProgramStart& start) const;
+  /// `$(…)`, `| while read`, and `| grep -q`, whose exit code is what it is read for; not `| tee log`.
   [[nodiscard]] bool is_read_by_shell(std::string pipe) const;
   /// `| sort > FILE`, but not a file of the recorder itself, which are below `own`.
   [[nodiscard]] bool ends_in_file(std::string pipe, std::string_view own) const;
@@ -35,9 +38,12 @@ class Pipes {
  private:
   std::map<std::string, std::string> passed_on_;  ///< a pipe → where its reader prints
   std::map<std::string, std::string> repeated_;   ///< a pipe → what `yes` prints
+  std::map<std::string, Words> writers_;          ///< a pipe → who prints to it
   std::set<std::string> of_programs_;             ///< pipes to which programs print
 };
 
+/// True for a grep of which only the exit code is of use.
+bool only_asks(const ProgramStart& start);
 /// True if its standard input differs from that of the shell that starts it; without a shell, always true.
 bool has_own_input(const ProgramStart& start, std::optional<pid_t> shell);
 /// What bash wrote to the program's input pipe before starting it; nothing can be added to it. Consumes the

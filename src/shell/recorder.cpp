@@ -156,6 +156,7 @@ class Recorder final : public Watcher {
     }
     const bool runs = is_of_system(start.path) && only_computes(program) && !layer_.covers(start.path);
     if (runs && is_shell(program)) return start_of_shell(start, argv, program);
+    if (runs) notes_.guess(places_.line_of(start.pid), start, argv, pipes_.writer_to(start));
     if (runs && watches_output(start, argv)) {
       if (follows_file(argv)) shows_output_.insert(file_of(start, STDOUT_FILENO));
       const bool finds = looks_for_failure(start, argv) == server_fails();
@@ -203,10 +204,11 @@ class Recorder final : public Watcher {
     if (auto said = answer_of(argv, request_.allocation, node_of_process(start))) {
       if (server_fails() && asks_the_job(argv)) said = Answer{"", kFailed};
       if (Allocation::is_port(text::trim(said->text))) said->text = free_port(start) + "\n";
-      static const Options kKnown{"scontrol",      "hostname", "getent", "host",   "dig",  "nslookup", "ray",
-                                  "get_free_port", "conda",    "mamba",  "sbatch", "curl", "wget"};
+      static const Options kKnown{"hostname",      "getent", "host",  "dig",    "nslookup", "ray",
+                                  "get_free_port", "conda",  "mamba", "sbatch", "curl",     "wget"};
       const bool of_user = name == "getent" && (has(argv, "passwd") || has(argv, "group"));
-      if (of_user || is_page(*said) || (!kKnown.contains(name) && !is_port_or_address(*said)))
+      const bool lists_hosts = name == "scontrol" && !has(argv, "job");
+      if (of_user || is_page(*said) || (!kKnown.contains(name) && !lists_hosts && !is_port_or_address(*said)))
         notes_.made_up(places_.line_of(start.pid), start, argv);
       if (asks_by_exit_code(argv) && !file_of(start, STDOUT_FILENO).starts_with("pipe:"))
         recording_.guessed.push_back({places_.line_of(start.pid), text::shell_join(argv)});
@@ -282,6 +284,7 @@ class Recorder final : public Watcher {
       recording_.commands[copy->second].fails = status != 0;
       copies_.erase(copy);
     }
+    note_end_of_called(pid, status);
     const auto shell = shells_of_tasks_.find(pid);
     if (shell == shells_of_tasks_.end()) return;
     constexpr int kSignal = 128;
@@ -337,7 +340,8 @@ class Recorder final : public Watcher {
     if (const auto end_of_script = places_.last_of_the_script()) {
       recording_.last_line = recording_.waits ? waits_.last_line() : end_of_script->line;
       recording_.at_its_end = !end_of_script->command.starts_with("exit ") &&
-                              nothing_follows(request_.script, recording_.last_line);
+                              nothing_follows(request_.script, recording_.last_line) &&
+                              traced_at_early_end_ != places_.trace().commands().size();
     }
     if (request_.per_node && !recording_.failed.empty()) {
       recording_.last_line = recording_.failed[0].line;
@@ -363,13 +367,14 @@ class Recorder final : public Watcher {
   }
   /// That `date` tells.
   [[nodiscard]] std::uint64_t now() const { return began_ + (server_fails() ? slept_ : 0); }
+  static bool is_http(const std::string& program) { return program == "curl" || program == "wget"; }
   /// A query to a host of the job, or for one of its processes.
   static bool asks_the_job(const Words& argv) {
     static const Options kAsks{"curl", "wget", "nc", "ncat", "ray", "ps", "pgrep"};
     constexpr std::array<std::string_view, 5> kHosts{"localhost", "127.0.0.1", "0.0.0.0", "rec-node-",
                                                      "10.77."};
     const auto name = program_name(argv[0]);
-    const bool asks_hosts = name == "curl" || name == "wget" || name.starts_with("nc");
+    const bool asks_hosts = is_http(name) || name.starts_with("nc");
     const auto line = text::join(argv, " ");
     return kAsks.contains(name) &&
            (!asks_hosts || std::ranges::any_of(kHosts, [&](auto host) { return line.contains(host); }));
@@ -496,7 +501,11 @@ class Recorder final : public Watcher {
     const auto name = program_name(argv[0]);
     const bool looks = name == "grep" || name == "egrep";
     const auto in = file_of(start, STDIN_FILENO);
-    return follows_file(argv) || (looks && names_output(start, argv)) ||
+    // `curl -s localhost:8000/v1/models | grep -q NAME`
+    const auto writer = looks && only_asks(start) ? pipes_.writer_to(start) : Words();
+    if (!writer.empty() && asks_the_job(writer) && is_http(program_name(writer[0]))) return true;
+    const bool wants_output = !only_asks(start) && file_of(start, STDOUT_FILENO).starts_with("pipe:");
+    return follows_file(argv) || (looks && !wants_output && names_output(start, argv)) ||
            (looks && in.starts_with("pipe:") && shows_output_.contains(in));
   }
 
@@ -595,6 +604,7 @@ class Recorder final : public Watcher {
     }
     const auto file = script_of_shell(argv);
     if (file) {
+      called_[start.pid] = (fs::path(start.folder) / *file).lexically_normal();
       const auto path = layer_.resolved(fs::path(start.folder) / *file, true, start.pid);
       std::error_code error;
       if (path && !fs::exists(layer_.map_to_read(*path), error)) {
@@ -663,6 +673,20 @@ class Recorder final : public Watcher {
       notes_.unread(places_.line_of(start.pid), *path);
   }
 
+  /// A script that this one starts exited with a failure before its end.
+  void note_end_of_called(pid_t pid, int status) {
+    const auto called = called_.find(pid);
+    if (called == called_.end()) return;
+    const auto script = std::exchange(called->second, {});
+    called_.erase(called);
+    const auto* place = places_.of_shell(pid);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) == 0 || place == nullptr ||
+        (!place->command.starts_with("exit ") && nothing_follows(layer_.map_to_read(script), place->line)))
+      return;
+    recording_.ended_early.push_back({place->line, std::to_string(WEXITSTATUS(status)), script});
+    traced_at_early_end_ = places_.trace().commands().size();
+  }
+
   // --- Tasks that others stand for ---
 
   /// True if a task compares its number with that of a task that was not recorded: `[ $SLURM_NODEID -eq 5 ]`.
@@ -717,6 +741,8 @@ class Recorder final : public Watcher {
   std::map<pid_t, std::uint32_t> shells_of_tasks_;           ///< the lines of their steps
   std::set<pid_t> launchers_;                                ///< that run
   std::set<pid_t> stand_ins_;                                ///< of programs
+  std::map<pid_t, std::string> called_;                      ///< scripts that run, by their shells
+  std::optional<std::size_t> traced_at_early_end_;           ///< of the last of them that failed
   std::map<pid_t, std::vector<std::string>> own_variables_;  ///< of processes in a launcher
   std::map<pid_t, Task> tasks_;                              ///< of the shells that began them
   std::size_t unrecorded_ = 0;           ///< tasks of the largest step that was not recorded completely
@@ -748,7 +774,7 @@ struct TemporaryFolder {
 }  // namespace
 
 bool FailingProgram::is(const RecordedCommand& command) const {
-  return command.line == line && command.script == script && program_name(command.argv[0]) == program;
+  return command.line == line && command.script == script && call_of(command.argv) == call;
 }
 
 const Assignment* Recording::origin(const std::string& name, const std::string& value) const {

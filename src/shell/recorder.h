@@ -83,10 +83,11 @@ struct Recording {
       not_here;                    ///< files and directories that exist only on the cluster, treated as empty
   std::vector<Absent> asked_for;   ///< `[ -f PATH ]` was answered with no
   std::vector<Absent> waited_for;  ///< `while [ ! -f PATH ]`: nothing here makes it
-  std::vector<Absent> guessed;     ///< commands whose exit code the script asks for, which is made up (0)
-  std::vector<Absent> made_up;     ///< the script reads the output of a command (`name`), which is made up or
-                                   ///< true only of this machine now
-  std::vector<Absent> printed;     ///< output from RecordRequest::prints that the script used
+  std::vector<Absent> guessed;     ///< commands whose exit code the script asks for, which is made up
+  std::vector<Absent> ended_early;  ///< scripts that it calls, and that exited with a code (`name`) within
+  std::vector<Absent> made_up;  ///< the script reads the output of a command (`name`), which is made up or
+                                ///< true only of this machine now
+  std::vector<Absent> printed;  ///< output from RecordRequest::prints that the script used
   std::vector<std::string> written;  ///< files that the script writes itself and that no program is given
   std::vector<Absent> passed_on;     ///< a program is given a file that contains the output of another one
   std::vector<Absent> failed;        ///< shells of tasks that exited with a code other than 0 (`name`)
@@ -124,7 +125,7 @@ struct Recording {
 struct FailingProgram {
   std::string script{};  ///< as in RecordedCommand, which it names together with the next two
   std::uint32_t line = 0;
-  std::string program{};  ///< its name
+  std::string call{};  ///< call_of() its words
   /// It is a server that exits before it answers: no query to a host of the job succeeds, its log has no line
   /// that tells of readiness, and no process that has exited appears to be alive. The time is that of the
   /// start and of the script's `sleep`.

@@ -32,6 +32,13 @@ Words rest(const Words& argv, std::size_t from) {
   return from >= argv.size() ? Words() : Words(argv.begin() + static_cast<std::ptrdiff_t>(from), argv.end());
 }
 
+std::string call_of(const Words& argv) {
+  const auto first = std::find_if(argv.begin() + 1, argv.end(),
+                                  [](const std::string& word) { return !word.starts_with('-'); });
+  const auto name = program_name(argv.at(0));
+  return first == argv.end() ? name : name + " " + program_name(*first);
+}
+
 std::uint64_t seconds_of_sleep(const Words& argv) {
   static const RE2 kTime(R"((\d{1,9})(?:\.\d*)?([smhd]?))");
   static const std::map<std::string, std::uint64_t> kUnits{

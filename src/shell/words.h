@@ -28,6 +28,9 @@ Words rest(const Words& argv, std::size_t from);
 std::uint64_t seconds_of_sleep(const Words& argv);
 /// `tail -f FILE`
 bool follows_file(const Words& argv);
+/// What tells one program from another with other options: "python train.py" for `python -u train.py --lr 1`.
+std::string call_of(const Words& argv);
+
 /// `sleep infinity`, and `tail -f FILE` without --pid
 bool waits_forever(const Words& argv);
 

@@ -171,7 +171,13 @@ std::vector<std::string> Written::outputs_told_to(const Told& program) const {
   for (const auto& path : outputs_) {
     // A directory that the script has made for it, unless the file is a log beside what programs write there.
     const auto folder = fs::path(path).parent_path().native();
-    const bool in_folder = folders_.contains(folder) && !is_log(path) && is_told(program, folder, false);
+    const auto is_given = [&](const std::string& directory) {
+      const bool is_own = (program.folder + "/").starts_with(directory + "/");
+      return !is_own && is_told({program.words, {}, program.folder}, directory, false);
+    };
+    const bool in_folder =
+        !is_log(path) && ((folders_.contains(folder) && is_told(program, folder, false)) ||
+                          is_given(folder) || is_given(fs::path(folder).parent_path().native()));
     const bool named = is_told({program.words, {}, program.folder}, path, false);
     if (in_folder || named || (!is_log(path) && is_told(program, path, false))) told.push_back(path);
   }

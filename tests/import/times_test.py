@@ -315,8 +315,8 @@ class Codes(Import):
     def test_each_is_noted(self):
         for script, note in (
                 ("if python a.py; then python b.py; else python c.py; fi\n",
-                 "line 1: the script goes on by the exit code of a (if), which was 0 here: after another one, the run stops"),
-                ("python a.py || echo failed\npython b.py\n", "line 1: a may fail in the script (|| echo): here the run then stops"),
+                 "line 1: if a fails, the script starts python c.py in line 1, which is not imported: here the run stops"),
+                ("python a.py || echo failed\npython b.py\n", "line 1: if a fails, the script goes on and exits with 0: here the run stops, and fails"),
                 ("python a.py\nRC=$?\npython b.py\n", "line 2: the script reads an exit code, which was 0 here: what it does after a failure is not "
                                                     "imported, and the run stops"),
                 ("python a.py --tag $$\n", "line 1: $$ is a process id, which differs in each job, but the plan has the number it was here"),

@@ -600,19 +600,19 @@ TEST_F(Recorded, VariablesOfTheLauncherReachItsTasks) {
 
 TEST_F(Recorded, AProgramFailsIfThatIsAskedFor) {
   const std::string text = "python a.py || echo no\npython b.py\nexit $?\n";
-  request_.failing = FailingProgram{folder_ / "job.sh", 1, "python", false};
+  request_.failing = FailingProgram{folder_ / "job.sh", 1, "python a.py", false};
   EXPECT_EQ(commands(text), (Lines{"1: python a.py", "2: python b.py"}));
   EXPECT_EQ(recording_.exit_code, 0);
-  request_.failing->line = 2;
+  request_.failing = FailingProgram{folder_ / "job.sh", 2, "python b.py", false};
   EXPECT_EQ(record(text).exit_code, 1);
-  request_.failing->line = 1;
+  request_.failing = FailingProgram{folder_ / "job.sh", 1, "python a.py", false};
   EXPECT_EQ(record("srun -n2 python a.py\n").exit_code, 1);
   EXPECT_EQ(record("srun -n2 bash -c 'python a.py; echo done'\n").exit_code, 0);
   EXPECT_EQ(record("python a.py & wait $!\n").exit_code, 1);
 }
 
 TEST_F(Recorded, AServerThatFailsNeverAnswers) {
-  request_.failing = FailingProgram{folder_ / "job.sh", 1, "vllm", true};
+  request_.failing = FailingProgram{folder_ / "job.sh", 1, "vllm serve", true};
   const std::string starts = "vllm serve m --port 8000 > log & P=$!\n";
   for (const std::string asks : {"curl -sf localhost:8000/health", "nc -z localhost 8000", "kill -0 $P",
                                  "ps -p $P", "(: > /dev/tcp/localhost/8000)", "grep -q ready log"}) {

@@ -1,0 +1,177 @@
+#include <fmt/format.h>
+#include <re2/re2.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
+#include "import/remarks.h"
+#include "import/texts.h"
+#include "lint/programs.h"
+
+namespace nlaunch::import {
+namespace {
+
+/// "a", "a or b", "a, b or 3 others"
+std::string listed(const std::vector<std::string>& names) {
+  constexpr std::size_t kMost = 3;
+  if (names.size() == 1) return names[0];
+  if (names.size() > kMost)
+    return fmt::format("{}, {} or one of {} others", names[0], names[1], names.size() - 2);
+  return fmt::format("{} or {}", text::join({names.begin(), names.end() - 1}, ", "), names.back());
+}
+
+/// `sleep 3600`, with which the script ends. Not one of a loop, which waits for something.
+const shell::RecordedCommand* last_sleep(const Remarked& script, const Imported& out) {
+  const auto& commands = script.recording.commands;
+  const auto sleeps = [](const auto& command) {
+    return shell::program_name(command.argv[0]) == "sleep" && !command.task;
+  };
+  const auto last = std::find_if(commands.rbegin(), commands.rend(), [&](const auto& command) {
+    return command.fate == shell::Fate::recorded || sleeps(command);
+  });
+  static const RE2 kLoop(R"(\b(?:while|until|for)\b)");
+  if (last == commands.rend() || !sleeps(*last) || shell::waits_forever(last->argv) || last->background ||
+      !last->script.ends_with("/" + out.script) || !head_of_loop(script.lines, last->line).empty() ||
+      RE2::PartialMatch(whole_command(script.lines, last->line), kLoop))
+    return nullptr;
+  return &*last;
+}
+
+/// `wait $LAST`, `wait -n`, `sleep 3600`: the script ends while some of its programs still run.
+void remarks_of_its_end(const Remarked& script, Imported& out) {
+  const auto& recording = script.recording;
+  const auto* const sleep = last_sleep(script, out);
+  const auto first_of_all =
+      std::ranges::find_if(recording.traced, [](const auto& one) { return one.text.starts_with("wait -n"); });
+  for (const auto& role : out.roles) {
+    if (!role.part) continue;
+    const auto& part = out.parts[*role.part];
+    const auto all = part.commands.size();
+    const auto awaited = static_cast<std::size_t>(std::ranges::count_if(
+        part.commands, [&](auto index) { return recording.commands[index].waited.is_awaited; }));
+    if (!part.background) continue;
+    auto& remarks = out.remarks[Destination::roles];
+    if (first_of_all != recording.traced.end() && all > 1)
+      remarks.push_back(
+          {first_of_all->line,
+           fmt::format("the script goes on when the first of the {} programs of line {} has exited: "
+                       "the run waits for all, and stops at the first that fails",
+                       all, part.line)});
+    else if (awaited > 0 && awaited < all)
+      remarks.push_back(
+          {part.line, fmt::format("the script ends when {} of its {} programs of this line have "
+                                  "exited, and the run when all have",
+                                  awaited, all)});
+    if (awaited == 0 && sleep != nullptr && role.ends_run.value_or(role.kind == RoleKind::learner))
+      remarks.push_back(
+          {sleep->line, fmt::format("the script ends after `{}`, whatever {} does: the run ends with {}",
+                                    text::printable(text::shell_join(sleep->argv)), role.name, role.name)});
+  }
+}
+
+/// `nohup python train.py &` at the end: the script exits while its programs run.
+void remarks_of_unawaited(const Remarked& script, Imported& out) {
+  const auto& commands = script.recording.commands;
+  std::vector<std::string> names;
+  std::uint32_t line = 0;
+  for (const auto& role : out.roles) {
+    if (!role.part || !role.ends_run.value_or(role.kind == RoleKind::learner)) continue;
+    const auto& part = out.parts[*role.part];
+    const bool stays = part.background && std::ranges::none_of(part.commands, [&](auto index) {
+                         return commands[index].waited.is_awaited || !commands[index].waited.by.empty();
+                       });
+    if (!stays) return;
+    if (line == 0) line = part.line;
+    names.push_back(role.name);
+  }
+  if (names.empty() || last_sleep(script, out) != nullptr || script.recording.waits) return;
+  out.remarks[Destination::roles].push_back(
+      {line,
+       fmt::format("the script exits without waiting for {}{}: here the run goes on until it has exited",
+                   listed(names), script.input.batch.empty() ? "" : ", which Slurm then ends")});
+}
+
+/// A last `wait` for everything, with a server that never exits: the job ends at its time limit.
+void remarks_of_servers(const Remarked& script, Imported& out) {
+  const auto& traced = script.recording.traced;
+  const auto last =
+      std::find_if(traced.rbegin(), traced.rend(), [](const auto& one) { return one.text == "wait"; });
+  if (last == traced.rend()) return;
+  for (const auto& role : out.roles) {
+    if (!role.part || role.kind != RoleKind::engine || role.ends_run.value_or(false)) continue;
+    const auto& part = out.parts[*role.part];
+    const bool awaited = part.background && std::ranges::all_of(part.commands, [&](auto index) {
+                           return script.recording.commands[index].waited.is_awaited;
+                         });
+    const bool killed = std::ranges::any_of(part.commands, [&](auto index) {
+      return std::ranges::any_of(script.recording.commands[index].waited.by,
+                                 [](const auto& one) { return one.kills; });
+    });
+    const bool others = std::ranges::any_of(
+        out.roles, [](const auto& one) { return one.ends_run.value_or(one.kind == RoleKind::learner); });
+    if (!awaited || killed || !others) continue;
+    out.remarks[Destination::roles].push_back(
+        {last->line,
+         fmt::format("this `wait` also waits for {}, which never exits: the script ends at its time "
+                     "limit, and the run when its learners have exited",
+                     role.name)});
+    return;
+  }
+}
+
+/// What the script does if the program of a role fails, as bash did it: a run stops, and fails.
+void remarks_of_failures(const lint::Script& script, Imported& out) {
+  auto& remarks = out.remarks[Destination::roles];
+  struct Roles {
+    std::vector<std::string> names{};
+    std::uint32_t line = 0;
+    bool hidden = true;  ///< the script exits with 0
+  };
+  Roles passed;
+  Roles hidden;
+  const auto add = [](Roles& roles, const std::string& name, std::uint32_t line, bool is_hidden) {
+    if (roles.names.empty()) roles.line = line;
+    roles.names.push_back(name);
+    roles.hidden = roles.hidden && is_hidden;
+  };
+  for (const auto& trial : script.trials) {
+    const auto index = role_of(out, script.programs[trial.program].recorded_as);
+    if (!index || trial.serves) continue;
+    const auto* role = &out.roles[*index];
+    const auto line = out.parts[*role->part].line;
+    if (!trial.replacements.empty())
+      remarks.push_back({line, fmt::format("if {} fails, the script starts {} in line {}, which is not "
+                                           "imported: here the run stops",
+                                           role->name, text::printable(trial.replacements[0].name),
+                                           trial.replacements[0].line)});
+    else if (!trial.later.empty())
+      add(passed, role->name, line, trial.exit_code == 0);
+    else if (trial.exit_code == 0)
+      add(hidden, role->name, line, true);
+    else if (trial.exit_code && *trial.exit_code != 1)
+      remarks.push_back({line, fmt::format("if {} fails, the script exits with {}: here the run exits with "
+                                           "the code of {}",
+                                           role->name, *trial.exit_code, role->name)});
+  }
+  if (!passed.names.empty())
+    remarks.push_back(
+        {passed.line, fmt::format("if {} fails, the script goes on{}: here the run stops, and fails",
+                                  listed(passed.names), passed.hidden ? " and exits with 0" : "")});
+  if (!hidden.names.empty())
+    remarks.push_back({hidden.line, fmt::format("if {} fails, the script exits with 0: here the run fails",
+                                                listed(hidden.names))});
+}
+
+}  // namespace
+
+void add_remarks_on_its_end(const Remarked& script, Imported& out) {
+  remarks_of_its_end(script, out);
+  remarks_of_unawaited(script, out);
+  remarks_of_servers(script, out);
+  remarks_of_failures(*script.input.script, out);
+}
+
+}  // namespace nlaunch::import
