@@ -132,6 +132,7 @@ struct Substitute {
 /// What the script did when bash ran it again and a program exited with 1 wherever it was started.
 struct Trial {
   std::size_t program = 0;           ///< the first of them, by its index
+  std::size_t turns = 1;             ///< of a line that starts it so often in turn, only the first failed
   bool serves = false;               ///< it is a server in the background that never answers
   std::optional<int> exit_code{};    ///< of the script; nullopt: it did not end
   bool waits = false;                ///< then: it only waited, until that was enough
@@ -158,6 +159,13 @@ struct UnsetVariable {
   std::string set_name;  ///< a similar one that it sets; may be empty
 };
 
+/// A file that the script writes and gives to a program.
+struct OwnFile {
+  std::string path;
+  bool names_hosts = false;  ///< it contains names or addresses of the job's nodes
+  SourceSpan span;           ///< of the program
+};
+
 /// A shell script: the text that sbatch reads, and what bash ran.
 struct Script {
   std::shared_ptr<const SourceFile> file;
@@ -174,6 +182,7 @@ struct Script {
   std::vector<Unread> not_started;      ///< not started by bash, which cannot write the output file
   std::vector<Unread> unread;
   std::vector<UnsetVariable> unset;
+  std::vector<OwnFile> own_files;
 };
 
 struct LintInput {

@@ -512,12 +512,14 @@ class RecordingReader {
   void add_program(const RecordedCommand& command) {
     constexpr std::size_t kMost = 500;
     auto& programs = input_.script->programs;
-    if (command.fate == shell::Fate::launcher || programs.size() >= kMost) return;
+    if (programs.size() >= kMost) return;
     const auto* told = &command;  // where a line is known
     while (sources_.of(told->script).count() == 0 && told->launcher)
       told = &recording_.commands[*told->launcher];
-    Program program{.words = as_read(command.argv),
-                    .span = sources_.of(told->script).whole(begin_of(told->script, told->line))};
+    const auto span = sources_.of(told->script).whole(begin_of(told->script, told->line));
+    for (const auto& file : command.given) add_own_file(file, span);
+    if (command.fate == shell::Fate::launcher) return;
+    Program program{.words = as_read(command.argv), .span = span};
     for (const auto& entry : command.environment) {
       const auto equals = entry.find('=');
       if (equals != std::string::npos)
@@ -544,6 +546,14 @@ class RecordingReader {
     }
     if (program.works) add_reading(command);
     programs.push_back(std::move(program));
+  }
+
+  void add_own_file(const shell::WrittenFile& file, const SourceSpan& span) {
+    auto& files = input_.script->own_files;
+    if (file.path.ends_with('/') || std::ranges::find(files, file.path, &OwnFile::path) != files.end())
+      return;
+    const auto text = file.text.value_or("");
+    files.push_back({file.path, text.contains("rec-node-") || text.contains("10.77."), span});
   }
 
   /// The text of `python FILE.py`, if it is here.

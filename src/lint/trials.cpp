@@ -28,10 +28,22 @@ std::vector<std::size_t> programs_to_try(const shell::Recording& recording, cons
   std::set<Place> seen;
   for (std::size_t i = 0; i < script.programs.size() && found.size() < kMost; ++i) {
     const auto& command = recording.commands.at(script.programs[i].recorded_as);
-    if (script.programs[i].works && command.line > 0 && seen.insert(place_of(command)).second)
+    // The entry point of an image, whose name is not known, gets `-c TEXT`.
+    const bool named = !command.argv[0].starts_with('-');
+    if (script.programs[i].works && named && command.line > 0 && seen.insert(place_of(command)).second)
       found.push_back(i);
   }
   return found;
+}
+
+/// How often a program of this place starts, the tasks of a step being one.
+std::size_t turns_of(const shell::Recording& recording, const Place& place) {
+  std::set<std::size_t> turns;
+  for (std::size_t i = 0; i < recording.commands.size(); ++i) {
+    const auto& command = recording.commands[i];
+    if (place_of(command) == place) turns.insert(command.task && command.launcher ? *command.launcher : i);
+  }
+  return turns.size();
 }
 
 bool sleeps(const shell::RecordedCommand& command) {
@@ -61,7 +73,9 @@ std::size_t count_of_kills(const shell::Recording& recording) {
 /// What the script did behind the first failure.
 Trial result_of(std::size_t program, const shell::FailingProgram& failing, const shell::Recording& first,
                 const shell::Recording& again, const Script& script) {
+  const auto own = place_of(first.commands.at(script.programs[program].recorded_as));
   Trial trial{.program = program, .serves = failing.serves};
+  if (failing.only_first) trial.turns = turns_of(first, own);
   if (again.stopped.empty()) trial.exit_code = again.exit_code;
   trial.waits = again.waits;
   trial.ends_less = count_of_kills(again) < count_of_kills(first);
@@ -72,7 +86,7 @@ Trial result_of(std::size_t program, const shell::FailingProgram& failing, const
     if (sleeps(*one)) slept += shell::seconds_of_sleep(one->argv);
     if (asks(*one)) trial.waited = slept;
     trial.asked = trial.asked || asks(*one);
-    started.insert(place_of(*one));
+    if (one != begin) started.insert(place_of(*one));
   }
   if (!trial.asked) trial.waited = slept;
   std::set<Place> known;
@@ -80,7 +94,8 @@ Trial result_of(std::size_t program, const shell::FailingProgram& failing, const
   for (auto one = begin; one != again.commands.end(); ++one)
     if (one->fate == shell::Fate::recorded && !one->output_is_read && known.insert(place_of(*one)).second)
       trial.replacements.push_back({shell::call_of(one->argv), one->line});
-  std::set<Place> told{place_of(first.commands.at(script.programs[program].recorded_as))};
+  std::set<Place> told;
+  if (!failing.only_first) told.insert(own);
   for (auto i = program + 1; i < script.programs.size(); ++i) {
     const auto place = place_of(first.commands.at(script.programs[i].recorded_as));
     if (script.programs[i].works && started.contains(place) && told.insert(place).second)
@@ -101,7 +116,9 @@ std::vector<Trial> try_failures(const shell::RecordRequest& request, const shell
     const auto& one = input.script->programs[program];
     const auto& [script, line, call] = place_of(recording.commands.at(one.recorded_as));
     auto again = request;
-    again.failing = shell::FailingProgram{script, line, call, one.background && is_server(one)};
+    again.failing = shell::FailingProgram{
+        .script = script, .line = line, .call = call, .serves = one.background && is_server(one)};
+    again.failing->only_first = !again.failing->serves && turns_of(recording, {script, line, call}) > 1;
     again.limits.time = std::chrono::seconds(5);
     if (const auto result = shell::record(again))
       trials.push_back(result_of(program, *again.failing, recording, *result, *input.script));

@@ -362,8 +362,12 @@ class Recorder final : public Watcher {
  private:
   [[nodiscard]] bool server_fails() const { return request_.failing && request_.failing->serves; }
   /// The command that was noted last is the one that fails.
-  [[nodiscard]] bool fails_now() const {
-    return request_.failing && request_.failing->is(recording_.commands.back());
+  bool fails_now() {
+    const auto& command = recording_.commands.back();
+    if (!request_.failing || !request_.failing->is(command)) return false;
+    if (!first_failed_) first_failed_ = command.launcher.value_or(recording_.commands.size());
+    return !request_.failing->only_first ||
+           first_failed_ == command.launcher.value_or(recording_.commands.size());
   }
   /// That `date` tells.
   [[nodiscard]] std::uint64_t now() const { return began_ + (server_fails() ? slept_ : 0); }
@@ -733,8 +737,9 @@ class Recorder final : public Watcher {
   RecordedCommands commands_;
   Submissions submissions_;
   const std::uint64_t began_ = static_cast<std::uint64_t>(::time(nullptr));
-  std::uint64_t slept_ = 0;  ///< seconds, by `sleep` in the foreground
-  std::size_t steps_ = 0;    ///< that have begun
+  std::optional<std::size_t> first_failed_;  ///< the launcher of the first that failed, or its own number
+  std::uint64_t slept_ = 0;                  ///< seconds, by `sleep` in the foreground
+  std::size_t steps_ = 0;                    ///< that have begun
   std::uint16_t next_port_ = Allocation::kFirstPort;
   static constexpr std::size_t kWaitsOfFailure = 240;  ///< then a server that has exited is not noticed
   Waits waits_{request_.failing ? Waits(kWaitsOfFailure) : Waits()};

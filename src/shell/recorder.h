@@ -131,6 +131,8 @@ struct FailingProgram {
   /// start and of the script's `sleep`.
   bool serves = false;
 
+  bool only_first = false;  ///< of several in turn, only the first one fails, with all tasks of its step
+
   [[nodiscard]] bool is(const RecordedCommand& command) const;
 };
 

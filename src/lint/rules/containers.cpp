@@ -109,5 +109,39 @@ const Registered<Rule> container_name_rule{{
     .check = check_container_name,
 }};
 
+/// `docker run -v data/model:/model`: "data/model" is no path for docker, but the name of a volume.
+void check_volume_path(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  for (const auto& command : input.script->commands) {
+    const auto options = options_of(docker_run_in(command));
+    for (std::size_t i = 0; i < options.size(); ++i) {
+      const auto& word = options[i];
+      const bool next = (word == "-v" || word == "--volume") && i + 1 < options.size();
+      if (!next && !word.starts_with("--volume=")) continue;
+      const auto value = next ? options[i + 1] : word.substr(word.find('=') + 1);
+      const auto source = value.substr(0, value.find(':'));
+      if (source.size() == value.size() || source.find('/') == std::string::npos || source[0] == '/' ||
+          source[0] == '.' || source[0] == '~')
+        continue;
+      report.error(command.span,
+                   {fmt::format("docker refuses the volume {}: it is no absolute path, and no name",
+                                text::printable(source)),
+                    "a source without a / at its beginning is the name of a volume, which has no /",
+                    fmt::format("-v \"$PWD/{}:…\"", text::printable(source)), ""});
+    }
+  }
+}
+
+const Registered<Rule> volume_path_rule{{
+    .order = 493,
+    .name = "volume-path",
+    .title = "a volume of docker with a relative path",
+    .explain =
+        "Docker takes a source that begins with / or . for a path of the machine, and any other for the "
+        "name of a volume.",
+    .source = "Docker documentation, docker run --volume",
+    .check = check_volume_path,
+}};
+
 }  // namespace
 }  // namespace nlaunch::lint

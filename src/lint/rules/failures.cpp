@@ -88,22 +88,27 @@ void check_failure_unseen(const LintInput& input, Report& report) {
   if (!input.script) return;
   const auto& script = *input.script;
   const SourceLines lines(script.file);
-  std::vector<const Program*> unseen;
+  std::vector<const Trial*> unseen;
   for (const auto& trial : script.trials) {
     const auto& program = script.programs[trial.program];
     const bool is_awaited = !program.background || program.waited.is_awaited;
     if (!trial.serves && trial.exit_code == 0 && is_awaited && !only_prepares_files(program) &&
         !is_ignored_on_purpose(lines, program) && started_in_spite(input, trial) == nullptr)
-      unseen.push_back(&program);
+      unseen.push_back(&trial);
   }
   if (unseen.empty() || report.has_any_of(kOthers)) return;
-  const auto& first = *unseen.front();
+  const auto& first = script.programs[unseen.front()->program];
+  const auto turns = unseen.front()->turns;
   std::string others;
-  if (unseen.size() == 2)
-    others = fmt::format(" or {} in line {}", shown_name(*unseen[1]), unseen[1]->span.line);
+  if (unseen.size() == 2) {
+    const auto& other = script.programs[unseen[1]->program];
+    others = fmt::format(" or {} in line {}", shown_name(other), other.span.line);
+  }
   if (unseen.size() > 2) others = fmt::format(" or one of {} others", unseen.size() - 1);
   const bool job = input.slurm || !input.batch.empty();
-  const auto what = fmt::format("if {}{} fails, the script still exits with 0", shown_name(first), others);
+  const auto what = fmt::format("if {}{}{} fails, the script still exits with 0",
+                                turns > 1 ? fmt::format("the first of the {} runs of ", turns) : "",
+                                shown_name(first), others);
   const auto* why = job ? "Slurm considers the job successful and starts dependent jobs (afterok)"
                         : "whatever starts the script takes the failure for a success";
   report.note(first.span, {what, why, "keep the code: … || code=$?, and at the end: exit ${code:-0}", ""});

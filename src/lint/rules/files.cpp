@@ -6,6 +6,7 @@
 #include "base/registry.h"
 #include "base/text.h"
 #include "lint/rule.h"
+#include "shell/allocation.h"
 
 /// Files and directories that variables name: logs, caches, nccl.conf.
 namespace nlaunch::lint {
@@ -117,6 +118,35 @@ const Registered<Rule> nccl_conf_rule{{
                "process: any variable, including those of other libraries.",
     .source = "NCCL src/misc/param.cc",
     .check = check_nccl_conf,
+}};
+
+/// A list of the job's hosts in a file whose name is the same in each job.
+void check_shared_file(const LintInput& input, Report& report) {
+  if (!input.script || input.batch.empty()) return;
+  constexpr std::array<std::string_view, 4> kOfNode{"/tmp/", "/dev/shm/", "/run/", "/var/tmp/"};
+  for (const auto& file : input.script->own_files) {
+    const bool of_job = file.path.find(shell::Allocation{}.job_id) != std::string::npos;
+    const bool of_node =
+        std::ranges::any_of(kOfNode, [&](std::string_view folder) { return file.path.starts_with(folder); });
+    // A copy of the script for bash is in a temporary directory itself.
+    const bool own = file.path.starts_with(input.script->folder + "/");
+    if (!file.names_hosts || of_job || (of_node && !own)) continue;
+    const auto name = own ? file.path.substr(input.script->folder.size() + 1) : file.path;
+    report.warning(file.span,
+                   {fmt::format("{} names the hosts of this job, and each job writes the same file",
+                                text::printable(name)),
+                    "of two jobs at once, one starts its programs on the nodes of the other",
+                    fmt::format("{}.$SLURM_JOB_ID", text::printable(name)), ""});
+  }
+}
+
+const Registered<Rule> shared_file_rule{{
+    .order = 494,
+    .name = "shared-file",
+    .title = "a list of hosts that jobs overwrite for each other",
+    .explain = "A file in a shared directory needs the job's id in its name if each job writes it anew.",
+    .source = "sbatch(1), SLURM_JOB_ID",
+    .check = check_shared_file,
 }};
 
 }  // namespace

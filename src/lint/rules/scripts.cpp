@@ -112,8 +112,10 @@ bool brings_conda(const ScriptCommand& command) {
 }
 
 void check_conda(const LintInput& input, Report& report) {
-  if (!input.script || input.batch.empty() || input.script->comments.empty()) return;
+  if (!input.script || input.script->comments.empty()) return;
   const auto& first = input.script->comments.front();
+  // Without a first line for the kernel, it is made to be sourced.
+  if (input.batch.empty() && (first.span.line != 1 || !first.text.starts_with("#!"))) return;
   const bool login = first.span.line == 1 && (first.text.find(" -l") != std::string::npos ||
                                               first.text.find("--login") != std::string::npos ||
                                               first.text.find(" -i") != std::string::npos);
@@ -126,7 +128,7 @@ void check_conda(const LintInput& input, Report& report) {
     report.warning(
         command.span,
         {fmt::format("{} activate in a shell that is not set up for it", words[0]),
-         "a batch script does not read ~/.bashrc: this works only if the submitting shell exports conda's "
+         "a script does not read ~/.bashrc: this works only if the shell that starts it exports conda's "
          "function; otherwise programs from another environment run",
          fmt::format("add eval \"$({} shell.bash hook)\" above, or source …/etc/profile.d/conda.sh",
                      words[0]),
@@ -269,6 +271,51 @@ const Registered<Rule> not_sh_rule{{
                "construct is reported.",
     .source = "dash(1); ShellCheck SC3001 to SC3054",
     .check = check_not_sh,
+}};
+
+/// A line without what is in quotes.
+std::string unquoted(std::string_view line) {
+  std::string rest;
+  char quote = 0;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const char c = line[i];
+    if (c == '\\' && quote != '\'') {
+      ++i;
+    } else if (quote != 0) {
+      if (c == quote) quote = 0;
+    } else if (c == '"' || c == '\'') {
+      quote = c;
+    } else {
+      rest += c;
+    }
+  }
+  return rest;
+}
+
+/// `--model <model_name> --port 8000`
+void check_placeholder(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  static const RE2 kPlaceholder(R"re(\s=?(<[A-Za-z][\w.-]*(?:[ ][\w.-]+)*>)(?:\s|$))re");
+  const SourceLines lines(input.script->file);
+  for (const auto number : lines_of_commands(lines)) {
+    std::string placeholder;
+    if (!RE2::PartialMatch(unquoted(lines.command(number)), kPlaceholder, &placeholder)) continue;
+    report.error(
+        lines.find_text(placeholder, number, lines.end_of_command(number)),
+        {fmt::format("{} has to be filled in", text::printable(placeholder)),
+         "bash reads it as two redirections: from a file of that name, which is missing, into one named "
+         "by the next word",
+         "the value itself, in quotes if it has blanks", ""});
+  }
+}
+
+const Registered<Rule> placeholder_rule{{
+    .order = 492,
+    .name = "placeholder",
+    .title = "a <placeholder> in a command",
+    .explain = "Outside of quotes, < and > redirect: the command does not start if the file is missing.",
+    .source = "bash(1), REDIRECTION",
+    .check = check_placeholder,
 }};
 
 }  // namespace

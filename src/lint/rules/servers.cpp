@@ -622,5 +622,39 @@ const Registered<Rule> local_server_rule{{
     .check = check_local_server,
 }};
 
+/// `vllm serve m`, and then `python train.py`.
+void check_server_in_front(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  const auto& programs = input.script->programs;
+  for (std::size_t i = 0; i < programs.size(); ++i) {
+    const auto& server = programs[i];
+    if (!server.works || server.background || !is_server(server)) continue;
+    const auto next = std::find_if(
+        programs.begin() + static_cast<std::ptrdiff_t>(i) + 1, programs.end(), [&](const Program& one) {
+          return one.works && one.span.file == server.span.file && one.span.line > server.span.line &&
+                 !(one.step && one.step == server.step);
+        });
+    if (next == programs.end()) continue;
+    return report.error(
+        server.span,
+        {fmt::format("{} runs in the foreground: {} in line {} starts when it has exited, which a "
+                     "server does not",
+                     shown_name(server), shown_name(*next), next->span.line),
+         "the script stays here until the server fails, or until its time limit",
+         "put & at the end of this line, and wait until the server answers", ""});
+  }
+}
+
+const Registered<Rule> server_in_front_rule{{
+    .order = 491,
+    .name = "server-in-front",
+    .title = "a server in the foreground, and programs behind it",
+    .explain =
+        "bash starts the next command when the one before has exited. A server goes on until something "
+        "stops it.",
+    .source = "bash(1), Lists",
+    .check = check_server_in_front,
+}};
+
 }  // namespace
 }  // namespace nlaunch::lint

@@ -49,5 +49,15 @@ TEST(ContainerName, OutsideOfAJobItIsLeftFromTheLastRun) {
     EXPECT_EQ(found("container-name", script(fine)), Texts{}) << fine;
 }
 
+TEST(VolumePath, WithoutASlashAtItsBegin) {
+  EXPECT_EQ(whole("volume-path", script("docker run --rm -v data/model:/model image python a.py\n")),
+            (Texts{"docker refuses the volume data/model: it is no absolute path, and no name",
+                   "a source without a / at its beginning is the name of a volume, which has no /",
+                   "-v \"$PWD/data/model:…\"", "Docker documentation, docker run --volume"}));
+  for (const std::string volume : {"/data:/data", "./data/x:/data", "cache:/cache", "/anonymous"})
+    EXPECT_EQ(found("volume-path", script("docker run -v " + volume + " image python a.py\n")), Texts{})
+        << volume;
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

@@ -17,6 +17,15 @@ TEST(FailureUnseen, WhereTheScriptExitsWithZero) {
             Texts{"note job.sh:1:1 if a.py or a.py in line 3 fails, the script still exits with 0"});
 }
 
+TEST(FailureUnseen, OfSeveralInTurn) {
+  EXPECT_EQ(
+      found("failure-unseen", script("for lr in 1 2 3; do\n  python train.py --lr $lr\ndone\n")),
+      Texts{"note job.sh:2:3 if the first of the 3 runs of train.py fails, the script still exits with 0"});
+  EXPECT_EQ(
+      found("failure-unseen", script("set -e\nfor lr in 1 2 3; do\n  python train.py --lr $lr\ndone\n")),
+      Texts{});
+}
+
 TEST(FailureUnseen, NotIfTheCodeIsTold) {
   for (const std::string text :
        {"python train.py\n", "set -e\npython train.py\necho done\n", "python train.py || exit 3\necho done\n",

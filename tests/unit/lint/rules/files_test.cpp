@@ -109,5 +109,18 @@ TEST(SharedCache, OfAllUsersOfTheNode) {
             Texts{});
 }
 
+TEST(SharedFile, WithTheHostsOfTheJob) {
+  const auto job = [](const std::string& file) {
+    return found("shared-file", script("#!/bin/bash\n#SBATCH -N 2\nscontrol show hostnames > " + file +
+                                       "\nmpirun --hostfile " + file + " python train.py\n"));
+  };
+  const auto told = job("hosts.txt");
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_TRUE(told[0].ends_with("hosts.txt names the hosts of this job, and each job writes the same file"))
+      << told[0];
+  for (const std::string file : {"hosts.$SLURM_JOB_ID", "/dev/shm/hosts"})
+    EXPECT_EQ(job(file), Texts{}) << file;
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

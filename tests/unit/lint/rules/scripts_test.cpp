@@ -202,5 +202,18 @@ TEST(NotSh, ConstructsOfBash) {
     EXPECT_EQ(found("not-sh", script(fine)), Texts{}) << fine;
 }
 
+TEST(Placeholder, InACommand) {
+  EXPECT_EQ(whole("placeholder", script("trl vllm-serve --model <model_name> --port 8000\n")),
+            (Texts{"<model_name> has to be filled in",
+                   "bash reads it as two redirections: from a file of that name, which is missing, into one "
+                   "named by the "
+                   "next word",
+                   "the value itself, in quotes if it has blanks", "bash(1), REDIRECTION"}));
+  for (const std::string text :
+       {"python a.py '<model>'\n", "python a.py \"<your model>\"\n", "# python <model>\ntrue\n",
+        "python a.py < in > out\n", "cat <<EOF\n<model> x\nEOF\n", "sort <(ls) >(cat)\n"})
+    EXPECT_EQ(found("placeholder", script(text)), Texts{}) << text;
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

@@ -190,5 +190,16 @@ TEST(KillsOthers, AProgramOfAServer) {
   EXPECT_EQ(found_on_node("kills-others", "pkill -f uvicorn\npython a.py\n").size(), 1U);
 }
 
+TEST(ServerInFront, BeforeOtherPrograms) {
+  EXPECT_EQ(whole("server-in-front", script("vllm serve m\npython train.py\n")),
+            (Texts{"vllm runs in the foreground: train.py in line 2 starts when it has exited, which a "
+                   "server does not",
+                   "the script stays here until the server fails, or until its time limit",
+                   "put & at the end of this line, and wait until the server answers", "bash(1), Lists"}));
+  for (const std::string text :
+       {"vllm serve m &\npython train.py\n", "python train.py\nvllm serve m\n", "vllm serve m\n"})
+    EXPECT_EQ(found("server-in-front", script(text)), Texts{}) << text;
+}
+
 }  // namespace
 }  // namespace nlaunch::lint
