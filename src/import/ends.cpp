@@ -87,11 +87,30 @@ void remarks_of_unawaited(const Remarked& script, Imported& out) {
     if (line == 0) line = part.line;
     names.push_back(role.name);
   }
-  if (names.empty() || last_sleep(script, out) != nullptr || script.recording.waits) return;
+  const bool waits =
+      std::ranges::any_of(script.recording.traced,
+                          [](const auto& one) {
+                            return one.text.starts_with("wait") || one.text.starts_with("builtin wait");
+                          }) ||
+      std::ranges::any_of(script.recording.commands, [](const auto& one) {
+        return one.fate == shell::Fate::answered && !one.background && shell::waits_forever(one.argv);
+      });
+  if (names.empty() || waits || last_sleep(script, out) != nullptr || script.recording.waits) return;
   out.remarks[Destination::roles].push_back(
       {line,
        fmt::format("the script exits without waiting for {}{}: here the run goes on until it has exited",
                    listed(names), script.input.batch.empty() ? "" : ", which Slurm then ends")});
+}
+
+/// `ray start` without --block, and nothing that uses the cluster.
+void remark_of_ray(Imported& out) {
+  const bool only_ray = !out.roles.empty() && std::ranges::all_of(out.roles, [&](const auto& role) {
+    return role.ray && role.part && !shell::has(out.parts[*role.part].program, "--block");
+  });
+  if (only_ray)
+    out.remarks[Destination::roles].push_back({out.parts[*out.roles[0].part].line,
+                                               "the script ends when Ray has started, and leaves it running: "
+                                               "here the run goes on until it is stopped"});
 }
 
 /// A last `wait` for everything, with a server that never exits: the job ends at its time limit.
@@ -99,25 +118,26 @@ void remarks_of_servers(const Remarked& script, Imported& out) {
   const auto& traced = script.recording.traced;
   const auto last =
       std::find_if(traced.rbegin(), traced.rend(), [](const auto& one) { return one.text == "wait"; });
-  if (last == traced.rend()) return;
+  const bool kills_any = std::ranges::any_of(traced, [](const auto& one) {
+    return one.text.starts_with("kill ") || one.text.starts_with("pkill ") ||
+           one.text.starts_with("timeout ");
+  });
+  if (last == traced.rend() || kills_any) return;
   for (const auto& role : out.roles) {
     if (!role.part || role.kind != RoleKind::engine || role.ends_run.value_or(false)) continue;
     const auto& part = out.parts[*role.part];
     const bool awaited = part.background && std::ranges::all_of(part.commands, [&](auto index) {
                            return script.recording.commands[index].waited.is_awaited;
                          });
-    const bool killed = std::ranges::any_of(part.commands, [&](auto index) {
-      return std::ranges::any_of(script.recording.commands[index].waited.by,
-                                 [](const auto& one) { return one.kills; });
-    });
     const bool others = std::ranges::any_of(
         out.roles, [](const auto& one) { return one.ends_run.value_or(one.kind == RoleKind::learner); });
-    if (!awaited || killed || !others) continue;
+    if (!awaited || !others) continue;
     out.remarks[Destination::roles].push_back(
         {last->line,
-         fmt::format("this `wait` also waits for {}, which never exits: the script ends at its time "
-                     "limit, and the run when its learners have exited",
-                     role.name)});
+         fmt::format(
+             "this `wait` also waits for {}, which never exits by itself: the script goes on, and the "
+             "run ends when its learners have exited",
+             role.name)});
     return;
   }
 }
@@ -137,11 +157,17 @@ void remarks_of_failures(const lint::Script& script, Imported& out) {
     roles.names.push_back(name);
     roles.hidden = roles.hidden && is_hidden;
   };
+  if (script.trials.empty() && out.roles.size() > 1)
+    remarks.push_back({0, "what the script does when a program fails was not tried: here the run stops"});
   for (const auto& trial : script.trials) {
     const auto index = role_of(out, script.programs[trial.program].recorded_as);
-    if (!index || trial.serves) continue;
+    if (!index || trial.serves || !trial.sure) continue;
     const auto* role = &out.roles[*index];
     const auto line = out.parts[*role->part].line;
+    const bool is_said = std::ranges::any_of(remarks, [&](const Remark& one) {
+      return one.line == line && one.text.contains("again if it fails");
+    });
+    if (is_said) continue;
     if (!trial.replacements.empty())
       remarks.push_back({line, fmt::format("if {} fails, the script starts {} in line {}, which is not "
                                            "imported: here the run stops",
@@ -170,6 +196,7 @@ void remarks_of_failures(const lint::Script& script, Imported& out) {
 void add_remarks_on_its_end(const Remarked& script, Imported& out) {
   remarks_of_its_end(script, out);
   remarks_of_unawaited(script, out);
+  remark_of_ray(out);
   remarks_of_servers(script, out);
   remarks_of_failures(*script.input.script, out);
 }

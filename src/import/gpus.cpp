@@ -276,8 +276,12 @@ void tell_of_other_gpus(Job& job) {
                fmt::format("{} has GPU {} of its node in the script, and what starts after it GPU {}: here "
                            "GPUs are given in the order of the start",
                            falls->kept->name, falls->first, std::next(falls)->first));
+  // Programs one after the other get the same GPUs.
+  const bool in_turn = std::ranges::any_of(in_order, [&](const Named& one) {
+    return one.kept != in_order.front().kept && !runs_beside(*one.kept, *in_order.front().kept);
+  });
   const auto count = static_cast<std::uint32_t>(all.size());
-  if (all.empty() || *all.rbegin() + 1 == count) return;
+  if (all.empty() || in_turn || *all.rbegin() + 1 == count) return;
   std::vector<std::string> numbers;
   for (const auto gpu : all) numbers.push_back(std::to_string(gpu));
   job.remark(line, fmt::format("the script names the GPUs {} of a node: the plan uses {}, from the first on",

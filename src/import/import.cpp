@@ -67,11 +67,14 @@ void import_limits_of_waits(const lint::Script& script, Imported& out) {
     if (!index || !trial.serves || !trial.exit_code || !trial.asked || trial.waited == 0) continue;
     auto* role = &out.roles[*index];
     if (!role->ready || role->ready->timeout.empty()) continue;
-    role->ready->timeout = fmt::format("{}s", trial.waited);
-    if (!trial.later.empty())
+    if (trial.later.empty())
+      role->ready->timeout = fmt::format("{}s", trial.waited);
+    else
       role->remarks.push_back(
           {role->ready->line,
-           fmt::format("after {} s without an answer the script goes on; here the run fails", trial.waited)});
+           fmt::format("after {} s without an answer the script goes on: here the run waits "
+                       "longer, and fails then",
+                       trial.waited)});
   }
 }
 

@@ -317,28 +317,22 @@ void remark_of_wait(Imported& out) {
   }
 }
 
-/// Remarks on what the recorder gives a script as any login does, and a cluster gives otherwise: TMPDIR,
-/// LANG.
-void remarks_of_login(const Remarked& script, Imported& out) {
-  for (const auto* const name : {"TMPDIR", "LANG", "TERM"}) {
-    const RE2 reads(fmt::format(R"re(\$(?:{0}\b|\{{{0}\b))re", name));
-    const bool given = std::ranges::find(script.recording.given, name) != script.recording.given.end();
-    const auto entry = std::ranges::find_if(script.recording.environment, [&](const auto& one) {
-      return one.starts_with(std::string(name) + "=");
-    });
-    for (std::uint32_t line = 1; line <= script.lines.size() && !given; ++line) {
-      const auto& text = script.lines[line - 1];
-      if (text::trim(text).starts_with('#') || !RE2::PartialMatch(text, reads)) continue;
-      out.remarks[Destination::experiment].push_back(
-          {line,
-           fmt::format("the script reads ${}, which a cluster may set: here it was {}. If it is another "
-                       "one there, pass --env {}=VALUE",
-                       name,
-                       entry == script.recording.environment.end() ? std::string("not set")
-                                                                   : entry->substr(entry->find('=') + 1),
-                       name)});
-      break;
-    }
+/// A remark on TMPDIR, which the recorder sets as a login does, and a cluster otherwise.
+void remark_of_tmpdir(const Remarked& script, Imported& out) {
+  const auto& recording = script.recording;
+  static const RE2 kReads(R"re(\$(?:TMPDIR\b|\{TMPDIR\b))re");
+  const auto set = std::ranges::find(recording.assignments, "TMPDIR", &shell::Assignment::name);
+  if (std::ranges::find(recording.given, "TMPDIR") != recording.given.end()) return;
+  for (std::uint32_t line = 1; line <= script.lines.size(); ++line) {
+    const auto& text = script.lines[line - 1];
+    if (set != recording.assignments.end() && set->line < line) return;
+    if (text::trim(text).starts_with('#') || !RE2::PartialMatch(text, kReads) || text.contains('\''))
+      continue;
+    out.remarks[Destination::experiment].push_back(
+        {line,
+         "the script reads $TMPDIR, which a cluster may set: here it was /tmp. If it is another one there, "
+         "pass --env TMPDIR=VALUE"});
+    return;
   }
 }
 
@@ -367,19 +361,12 @@ void remarks_of_unset(const shell::Recording& recording, Imported& out) {
                              text::join(open, " and "), text::join(open, ", "))});
   };
   for (const auto& command : recording.traced) {
-    if (!command.text.starts_with("unset ")) continue;
+    if (!command.text.starts_with("unset ") || command.text.starts_with("unset -f")) continue;
     auto names = shell::words_of(command.text);
     names.erase(names.begin());
     std::erase_if(names, [](const auto& word) { return word.starts_with('-'); });
     const bool own = command.script.substr(command.script.rfind('/') + 1) == out.script;
     tell(own ? command.line : 0, names);
-  }
-  for (const auto& command : recording.commands) {
-    if (shell::program_name(command.argv[0]) != "env") continue;
-    shell::Words names;
-    for (std::size_t i = 1; i + 1 < command.argv.size(); ++i)
-      if (command.argv[i] == "-u") names.push_back(command.argv[i + 1]);
-    tell(command.line, names);
   }
 }
 
@@ -556,7 +543,7 @@ void add_remarks(const Remarked& script, Imported& out) {
   remark_of_ports(out);
   remarks_of_exports(out);
   remark_of_wait(out);
-  remarks_of_login(script, out);
+  remark_of_tmpdir(script, out);
   remarks_of_unset(script.recording, out);
   remarks_of_files(script, out);
   remark_of_job_id(out, script.allocation.job_id);

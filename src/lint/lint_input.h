@@ -129,18 +129,19 @@ struct Substitute {
   std::uint32_t line = 0;
 };
 
-/// What the script did when bash ran it again and a program exited with 1 wherever it was started.
+/// What the script did when bash ran it again and a program exited with 1: the first time, a server always.
 struct Trial {
-  std::size_t program = 0;           ///< the first of them, by its index
-  std::size_t turns = 1;             ///< of a line that starts it so often in turn, only the first failed
-  bool serves = false;               ///< it is a server in the background that never answers
-  std::optional<int> exit_code{};    ///< of the script; nullopt: it did not end
-  bool waits = false;                ///< then: it only waited, until that was enough
-  std::uint64_t waited = 0;          ///< seconds of `sleep` between the failure and the last question for it
-  bool asked = false;                ///< there was a question
-  bool ends_less = false;            ///< it killed or stopped less than without the failure
-  std::vector<std::size_t> later{};  ///< programs that start after it without a failure, and did
-  std::vector<Substitute> replacements{};  ///< what started only because of the failure
+  std::size_t program = 0;         ///< the first of them, by its index
+  std::size_t turns = 1;           ///< of a line that starts it so often in turn, only the first failed
+  bool serves = false;             ///< it is a server in the background that never answers
+  std::optional<int> exit_code{};  ///< of the script; nullopt: it did not end
+  bool waits = false;              ///< then: it only waited, until that was enough
+  std::uint64_t waited = 0;        ///< seconds of `sleep` between the failure and the last question for it
+  bool asked = false;              ///< there was a question
+  bool ends_nothing = false;       ///< it killed and stopped nothing, and something without the failure
+  bool sure = true;  ///< false: it asked for something that is made up, and may depend on the failure
+  std::vector<std::size_t> later{};        ///< programs that start after it without a failure, and did
+  std::vector<Substitute> replacements{};  ///< what started only because of the failure, or once more
 };
 
 /// A part of a script that bash did not reach.

@@ -324,6 +324,12 @@ class Gaps {
     const auto& ran = input_.script->commands;
     Unread one{.span = recording_.last_line > 0 || ran.empty() ? main.whole(recording_.last_line)
                                                                : ran.back().span};
+    // A script that this one becomes (`exec ./inner.sh`), or calls at its end.
+    const auto& inner = recording_.ended_early;
+    const bool is_inner = recording_.stopped.empty() && !inner.empty() &&
+                          inner.back().name == std::to_string(recording_.exit_code) &&
+                          sources_.of(inner.back().script).count() > 0;
+    if (is_inner) one.span = sources_.of(inner.back().script).whole(inner.back().line);
     if (const auto end = end_in_source(); end.file) {
       one.span = end;
       const auto said = last_printed();

@@ -8,13 +8,15 @@
 #include <tuple>
 #include <utility>
 
+#include "base/text.h"
 #include "lint/programs.h"
 #include "shell/words.h"
 
 namespace nlaunch::lint {
 namespace {
 
-constexpr std::size_t kMost = 12;  // trials of one script
+constexpr std::size_t kMost = 12;            // trials of one script
+constexpr std::chrono::seconds kLongest{8};  // after which none begins
 
 /// A script starts the same program on the same line for other tasks, and in other turns of a loop.
 using Place = std::tuple<std::string, std::uint32_t, std::string>;
@@ -29,7 +31,7 @@ std::vector<std::size_t> programs_to_try(const shell::Recording& recording, cons
   for (std::size_t i = 0; i < script.programs.size() && found.size() < kMost; ++i) {
     const auto& command = recording.commands.at(script.programs[i].recorded_as);
     // The entry point of an image, whose name is not known, gets `-c TEXT`.
-    const bool named = !command.argv[0].starts_with('-');
+    const bool named = !command.argv[0].empty() && !command.argv[0].starts_with('-');
     if (script.programs[i].works && named && command.line > 0 && seen.insert(place_of(command)).second)
       found.push_back(i);
   }
@@ -58,16 +60,42 @@ bool asks(const shell::RecordedCommand& command) {
                                                    command.argv[0].starts_with(shell::kConnection));
 }
 
-/// How often the shells of a script kill or stop something.
-std::size_t count_of_kills(const shell::Recording& recording) {
-  return static_cast<std::size_t>(std::ranges::count_if(recording.traced, [](const auto& one) {
+/// True if the shells of a script kill or stop something.
+bool kills_any(const shell::Recording& recording) {
+  static const shell::Options kStop{"docker", "podman", "ray", "systemctl", "apptainer", "singularity"};
+  return std::ranges::any_of(recording.traced, [](const auto& one) {
     const auto words = shell::words_of(one.text);
     if (words.empty()) return false;
     const auto name = shell::program_name(words[0]);
     const bool asks = shell::has(words, "-0") || shell::has(words, "-l");
+    const bool stops = shell::has(words, "stop") || shell::has(words, "down") || shell::has(words, "rm");
     return (name == "kill" && !asks) || name == "pkill" || name == "killall" || name == "fuser" ||
-           name == "scancel" || (words.size() > 1 && (words[1] == "stop" || words[1] == "down"));
-  }));
+           name == "scancel" || (kStop.contains(name) && stops);
+  });
+}
+
+/// What a script does after a failure instead of what it does otherwise: `sbatch $0`, `scancel`.
+bool hands_over(const shell::RecordedCommand& command) {
+  const auto name = shell::program_name(command.argv[0]);
+  return name == "sbatch" || name == "scancel" || (name == "scontrol" && shell::has(command.argv, "requeue"));
+}
+
+/// A program in the background whose port the script asks: a server of the user's own.
+bool is_asked(const shell::Recording& recording, const shell::RecordedCommand& server) {
+  const auto names = [](const shell::Words& words, const std::string& port) {
+    return std::ranges::any_of(words, [&](const auto& word) {
+      return word == port || word.ends_with("=" + port) || word.contains(":" + port) ||
+             word.ends_with("/" + port);
+    });
+  };
+  constexpr std::uint32_t kLeast = 1024;
+  return std::ranges::any_of(server.argv, [&](const std::string& word) {
+    const auto value = word.substr(word.find('=') + 1);
+    const auto port = text::whole_number<std::uint16_t>(value);
+    return port && *port >= kLeast && std::ranges::any_of(recording.commands, [&](const auto& one) {
+             return asks(one) && names(one.argv, value);
+           });
+  });
 }
 
 /// What the script did behind the first failure.
@@ -75,10 +103,14 @@ Trial result_of(std::size_t program, const shell::FailingProgram& failing, const
                 const shell::Recording& again, const Script& script) {
   const auto own = place_of(first.commands.at(script.programs[program].recorded_as));
   Trial trial{.program = program, .serves = failing.serves};
-  if (failing.only_first) trial.turns = turns_of(first, own);
+  trial.turns = turns_of(first, own);
+  trial.sure = again.guessed.empty();
   if (again.stopped.empty()) trial.exit_code = again.exit_code;
-  trial.waits = again.waits;
-  trial.ends_less = count_of_kills(again) < count_of_kills(first);
+  // What `timeout` starts ends after a time that has not passed here.
+  trial.waits = again.waits && std::ranges::none_of(again.commands, [](const auto& one) {
+                  return shell::program_name(one.argv[0]) == "timeout";
+                });
+  trial.ends_nothing = kills_any(first) && !kills_any(again);
   const auto begin = std::ranges::find_if(again.commands, [&](const auto& one) { return failing.is(one); });
   std::set<Place> started;
   std::uint64_t slept = 0;
@@ -91,14 +123,26 @@ Trial result_of(std::size_t program, const shell::FailingProgram& failing, const
   if (!trial.asked) trial.waited = slept;
   std::set<Place> known;
   for (const auto& one : first.commands) known.insert(place_of(one));
-  for (auto one = begin; one != again.commands.end(); ++one)
-    if (one->fate == shell::Fate::recorded && !one->output_is_read && known.insert(place_of(*one)).second)
+  const bool again_and_again = !failing.serves && turns_of(again, own) > trial.turns;
+  if (again_and_again) trial.replacements.push_back({std::get<2>(own), std::get<1>(own)});
+  for (auto one = begin; one != again.commands.end(); ++one) {
+    const bool starts = one->fate == shell::Fate::recorded && !one->output_is_read;
+    if ((starts || hands_over(*one)) && known.insert(place_of(*one)).second)
       trial.replacements.push_back({shell::call_of(one->argv), one->line});
+  }
+  const auto& failed = script.programs[program];
   std::set<Place> told;
-  if (!failing.only_first) told.insert(own);
+  if (trial.turns == 1) told.insert(own);
   for (auto i = program + 1; i < script.programs.size(); ++i) {
-    const auto place = place_of(first.commands.at(script.programs[i].recorded_as));
-    if (script.programs[i].works && started.contains(place) && told.insert(place).second)
+    const auto& one = script.programs[i];
+    const auto place = place_of(first.commands.at(one.recorded_as));
+    // What runs beside it was started before the failure; an EXIT trap appears to be on the first line.
+    const bool beside = failing.serves
+                            ? is_server(one)
+                            : (failed.background && !shell::had_ended(failed.waited, one.waited)) ||
+                                  (one.step && one.step == failed.step);
+    const bool of_trap = one.span.file == failed.span.file && one.span.line < failed.span.line;
+    if (one.works && !beside && !of_trap && started.contains(place) && told.insert(place).second)
       trial.later.push_back(i);
   }
   return trial;
@@ -109,16 +153,28 @@ Trial result_of(std::size_t program, const shell::FailingProgram& failing, const
 std::vector<Trial> try_failures(const shell::RecordRequest& request, const shell::Recording& recording,
                                 const LintInput& input) {
   // A loop at the end of a script that watches what it started would not end in a trial either.
-  if (!recording.whole() || recording.exit_code != 0 || recording.waits || !recording.failed.empty())
+  const bool never_ends = std::ranges::any_of(recording.commands, [](const auto& one) {
+    return one.fate == shell::Fate::answered && !one.background && shell::waits_forever(one.argv);
+  });
+  if (!recording.whole() || recording.exit_code != 0 || recording.waits || never_ends ||
+      !recording.failed.empty())
     return {};
+  // The first that exits decides about `wait -n`, and here that is any.
+  const bool by_first =
+      std::ranges::any_of(recording.traced, [](const auto& one) { return one.text.starts_with("wait -n"); });
+  const auto end = std::chrono::steady_clock::now() + kLongest;
   std::vector<Trial> trials;
   for (const auto program : programs_to_try(recording, *input.script)) {
     const auto& one = input.script->programs[program];
-    const auto& [script, line, call] = place_of(recording.commands.at(one.recorded_as));
+    const auto& command = recording.commands.at(one.recorded_as);
+    if (std::chrono::steady_clock::now() > end) break;
+    if (one.background && by_first) continue;
     auto again = request;
-    again.failing = shell::FailingProgram{
-        .script = script, .line = line, .call = call, .serves = one.background && is_server(one)};
-    again.failing->only_first = !again.failing->serves && turns_of(recording, {script, line, call}) > 1;
+    again.failing =
+        shell::FailingProgram{.script = command.script,
+                              .line = command.line,
+                              .call = shell::call_of(command.argv),
+                              .serves = one.background && (is_server(one) || is_asked(recording, command))};
     again.limits.time = std::chrono::seconds(5);
     if (const auto result = shell::record(again))
       trials.push_back(result_of(program, *again.failing, recording, *result, *input.script));

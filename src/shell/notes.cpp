@@ -291,12 +291,10 @@ bool Notes::may_be_written(const std::string& path, const std::string& folder) c
 }
 
 void Notes::guess(std::uint32_t line, const ProgramStart& start, const Words& argv, const Words& writer) {
-  static const Options kMadeUp{"hostname",   "module",   "ml",  "scontrol",
-                               "nvidia-smi", "rocm-smi", "pip", "conda"};
   const auto name = program_name(argv[0]);
   const auto out = start.files.find(STDOUT_FILENO);
   const bool silent = out != start.files.end() && out->second == "/dev/null";
-  if (only_asks(start) && !writer.empty() && kMadeUp.contains(program_name(writer[0])))
+  if (only_asks(start) && !writer.empty() && tells_of_machine(program_name(writer[0])))
     return add_guess(line, text::shell_join(writer) + " | " + text::shell_join(argv));
   const bool compares = name == "cmp" || name == "diff";
   if (!only_asks(start) && !compares && !(name == "ls" && silent)) return;

@@ -68,7 +68,8 @@ void Pipes::note(const ProgramStart& start) {
   // `cat server.log | grep -q ready` watches a log.
   static const Options kShowsFiles{"cat", "tail", "head"};
   const auto writer = writers_.find(in->second);
-  const bool watches = writer != writers_.end() && kShowsFiles.contains(program_name(writer->second[0]));
+  const auto name = writer == writers_.end() ? std::string() : program_name(writer->second[0]);
+  const bool watches = kShowsFiles.contains(name) || tells_of_machine(name);
   if (only_asks(start) && !watches) return;
   passed_on_[in->second] = out == start.files.end() ? "" : out->second;
 }
@@ -111,6 +112,14 @@ bool Pipes::ends_in_file(std::string pipe, std::string_view own) const {
     pipe = next->second;
   }
   return pipe.starts_with('/') && pipe != "/dev/null" && !pipe.starts_with(own);
+}
+
+bool tells_of_machine(const std::string& program) {
+  static const Options kNames{"hostname",    "module", "ml",    "scontrol",        "nvidia-smi", "rocm-smi",
+                              "pip",         "pip3",   "conda", "mamba",           "nvcc",       "docker",
+                              "podman",      "mount",  "lspci", "ibstat",          "ip",         "ray",
+                              "ibv_devinfo", "hf",     "uv",    "huggingface-cli", "git"};
+  return kNames.contains(program);
 }
 
 bool only_asks(const ProgramStart& start) {

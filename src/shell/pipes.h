@@ -42,6 +42,8 @@ class Pipes {
   std::set<std::string> of_programs_;             ///< pipes to which programs print
 };
 
+/// True for programs that tell of the machine or of what is installed: `module list`, `pip show`.
+bool tells_of_machine(const std::string& program);
 /// True for a grep of which only the exit code is of use.
 bool only_asks(const ProgramStart& start);
 /// True if its standard input differs from that of the shell that starts it; without a shell, always true.

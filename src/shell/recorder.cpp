@@ -160,6 +160,7 @@ class Recorder final : public Watcher {
     if (runs && watches_output(start, argv)) {
       if (follows_file(argv)) shows_output_.insert(file_of(start, STDOUT_FILENO));
       const bool finds = looks_for_failure(start, argv) == server_fails();
+      if (first_failed_) recording_.guessed.push_back({places_.line_of(start.pid), text::shell_join(argv)});
       note(start, std::move(argv), Fate::answered);
       return answer({"", finds ? 0 : kFailed});
     }
@@ -366,8 +367,7 @@ class Recorder final : public Watcher {
     const auto& command = recording_.commands.back();
     if (!request_.failing || !request_.failing->is(command)) return false;
     if (!first_failed_) first_failed_ = command.launcher.value_or(recording_.commands.size());
-    return !request_.failing->only_first ||
-           first_failed_ == command.launcher.value_or(recording_.commands.size());
+    return request_.failing->serves || first_failed_ == command.launcher.value_or(recording_.commands.size());
   }
   /// That `date` tells.
   [[nodiscard]] std::uint64_t now() const { return began_ + (server_fails() ? slept_ : 0); }
@@ -685,7 +685,7 @@ class Recorder final : public Watcher {
     called_.erase(called);
     const auto* place = places_.of_shell(pid);
     if (!WIFEXITED(status) || WEXITSTATUS(status) == 0 || place == nullptr ||
-        (!place->command.starts_with("exit ") && nothing_follows(layer_.map_to_read(script), place->line)))
+        !place->command.starts_with("exit ") || nothing_follows(layer_.map_to_read(script), place->line))
       return;
     recording_.ended_early.push_back({place->line, std::to_string(WEXITSTATUS(status)), script});
     traced_at_early_end_ = places_.trace().commands().size();

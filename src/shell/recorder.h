@@ -121,7 +121,8 @@ struct Recording {
   [[nodiscard]] const Assignment* origin(const std::string& name, const std::string& value) const;
 };
 
-/// A program that exits with code 1 wherever the script starts it: what does the script do then?
+/// A program that exits with code 1, the first time with all tasks of its step, or, if it is a server,
+/// always: what does the script do then?
 struct FailingProgram {
   std::string script{};  ///< as in RecordedCommand, which it names together with the next two
   std::uint32_t line = 0;
@@ -130,8 +131,6 @@ struct FailingProgram {
   /// that tells of readiness, and no process that has exited appears to be alive. The time is that of the
   /// start and of the script's `sleep`.
   bool serves = false;
-
-  bool only_first = false;  ///< of several in turn, only the first one fails, with all tasks of its step
 
   [[nodiscard]] bool is(const RecordedCommand& command) const;
 };

@@ -33,8 +33,11 @@ Words rest(const Words& argv, std::size_t from) {
 }
 
 std::string call_of(const Words& argv) {
-  const auto first = std::find_if(argv.begin() + 1, argv.end(),
-                                  [](const std::string& word) { return !word.starts_with('-'); });
+  const auto is_file = [](const std::string& word) { return word.ends_with(".py") || word.ends_with(".sh"); };
+  auto first = std::find_if(argv.begin() + 1, argv.end(), is_file);
+  if (first == argv.end())
+    first = std::find_if(argv.begin() + 1, argv.end(),
+                         [](const std::string& word) { return !word.starts_with('-'); });
   const auto name = program_name(argv.at(0));
   return first == argv.end() ? name : name + " " + program_name(*first);
 }

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <re2/re2.h>
+
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -166,18 +168,35 @@ std::vector<WrittenFile> Written::told_to(const Told& program) const {
   return told;
 }
 
+namespace {
+
+/// The words of a command without the values of options that name where it writes: `--output_dir DIR`.
+Words inputs_of(const Words& words) {
+  static const RE2 kWrites(
+      R"re((?i)^--?\w*(?:out|save|log|cache|work|run|ckpt|checkpoint|result|dump|export))re");
+  Words inputs;
+  bool writes = false;
+  for (const auto& word : words) {
+    const bool option = word.starts_with('-');
+    if (!(writes && !option) && !(option && RE2::PartialMatch(word, kWrites))) inputs.push_back(word);
+    writes = option && !word.contains('=') && RE2::PartialMatch(word, kWrites);
+  }
+  return inputs;
+}
+
+}  // namespace
+
 std::vector<std::string> Written::outputs_told_to(const Told& program) const {
   std::vector<std::string> told;
   for (const auto& path : outputs_) {
     // A directory that the script has made for it, unless the file is a log beside what programs write there.
     const auto folder = fs::path(path).parent_path().native();
-    const auto is_given = [&](const std::string& directory) {
-      const bool is_own = (program.folder + "/").starts_with(directory + "/");
-      return !is_own && is_told({program.words, {}, program.folder}, directory, false);
-    };
-    const bool in_folder =
-        !is_log(path) && ((folders_.contains(folder) && is_told(program, folder, false)) ||
-                          is_given(folder) || is_given(fs::path(folder).parent_path().native()));
+    const bool own_folder = (program.folder + "/").starts_with(folder + "/");
+    const bool may_read = folders_.contains(folder) || !own_folder;
+    const bool in_folder = !is_log(path) && may_read &&
+                           is_told({inputs_of(program.words),
+                                    folders_.contains(folder) ? program.variables : Words(), program.folder},
+                                   folder, false);
     const bool named = is_told({program.words, {}, program.folder}, path, false);
     if (in_folder || named || (!is_log(path) && is_told(program, path, false))) told.push_back(path);
   }

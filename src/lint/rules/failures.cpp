@@ -46,15 +46,14 @@ const Program* started_in_spite(const LintInput& input, const Trial& trial) {
   const auto& script = *input.script;
   const auto& program = script.programs[trial.program];
   // A script that keeps the code knows of the failure.
-  if (trial.serves || trial.exit_code != 0 || program.background ||
-      is_ignored_on_purpose(SourceLines(script.file), program) || only_prepares_files(program) ||
-      is_server(program))
+  if (trial.serves || trial.exit_code != 0 || !trial.sure || !trial.replacements.empty() ||
+      program.background || is_ignored_on_purpose(SourceLines(script.file), program) ||
+      only_prepares_files(program) || is_server(program))
     return nullptr;
   const auto next = std::ranges::find_if(trial.later, [&](std::size_t i) {
     const auto& one = script.programs[i];
-    // What an EXIT trap starts appears to be on the first line.
-    return one.span.line > program.span.line && !one.background && !only_prepares_files(one) &&
-           shown_name(one) != shown_name(program) && !(one.step && one.step == program.step);
+    return !one.background && !only_prepares_files(one) && shown_name(one) != shown_name(program) &&
+           !(one.step && one.step == program.step);
   });
   return next == trial.later.end() ? nullptr : &script.programs[*next];
 }
@@ -67,7 +66,7 @@ void check_failure_passed(const LintInput& input, Report& report) {
     const auto& program = input.script->programs[trial.program];
     return report.note(
         program.span,
-        {fmt::format("if {} fails, {} in line {} starts all the same, and the exit code does not tell",
+        {fmt::format("if {} fails, {} in line {} starts all the same, and the exit code does not show it",
                      shown_name(program), shown_name(*next), next->span.line),
          "it runs without what the first one should have made or started",
          "add `set -e` above, or … || exit 1 here", ""});
@@ -92,8 +91,9 @@ void check_failure_unseen(const LintInput& input, Report& report) {
   for (const auto& trial : script.trials) {
     const auto& program = script.programs[trial.program];
     const bool is_awaited = !program.background || program.waited.is_awaited;
-    if (!trial.serves && trial.exit_code == 0 && is_awaited && !only_prepares_files(program) &&
-        !is_ignored_on_purpose(lines, program) && started_in_spite(input, trial) == nullptr)
+    if (!trial.serves && trial.exit_code == 0 && trial.sure && trial.replacements.empty() && is_awaited &&
+        !only_prepares_files(program) && !is_ignored_on_purpose(lines, program) &&
+        started_in_spite(input, trial) == nullptr)
       unseen.push_back(&trial);
   }
   if (unseen.empty() || report.has_any_of(kOthers)) return;
@@ -139,9 +139,10 @@ void check_server_fails(const LintInput& input, Report& report) {
   if (!input.script || report.has_any_of(kTold)) return;
   const auto& script = *input.script;
   // bash's own clock goes on during a recording as if nothing slept.
-  if (script.file->text.find("SECONDS") != std::string::npos) return;
+  static const RE2 kClock(R"re(\bSECONDS\b|EPOCHSECONDS|%\([^)]*\)T)re");
+  if (RE2::PartialMatch(script.file->text, kClock)) return;
   for (const auto& trial : script.trials) {
-    if (!trial.serves) continue;
+    if (!trial.serves || (!trial.waits && !trial.exit_code)) continue;
     const auto& server = script.programs[trial.program];
     const auto name = shown_name(server);
     const auto client = std::ranges::find_if(trial.later, [&](std::size_t i) {
@@ -171,7 +172,7 @@ void check_server_fails(const LintInput& input, Report& report) {
            "a server that fails while it loads (memory, a wrong option) ends at once, and the job "
            "holds its GPUs until the wait is over",
            "in the loop: kill -0 $PID || exit 1", ""});
-    if (trial.exit_code == 0)
+    if (trial.exit_code == 0 && trial.later.empty())
       return report.note(server.span,
                          {fmt::format("if {} ends while it loads, the script exits with 0", name),
                           "whatever starts the script takes the failure for a success",

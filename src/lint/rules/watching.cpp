@@ -68,10 +68,10 @@ const Program* client_of(const Script& script, std::size_t server) {
   return nullptr;
 }
 
-/// True if the script stops less than otherwise if this program fails.
+/// True if the script stops nothing if this program fails, and something otherwise.
 bool leaves_more(const Script& script, const Program& program) {
   const auto* trial = trial_of(script, program.span);
-  return trial != nullptr && trial->exit_code && trial->ends_less;
+  return trial != nullptr && trial->exit_code && trial->ends_nothing;
 }
 
 void check_server_left(const LintInput& input, Report& report) {
