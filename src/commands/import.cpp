@@ -9,6 +9,7 @@
 #include "base/exit_code.h"
 #include "base/text.h"
 #include "cli/console.h"
+#include "cli/load.h"
 #include "config/experiment.h"
 #include "config/names.h"
 #include "config/site.h"
