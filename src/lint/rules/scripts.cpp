@@ -273,25 +273,6 @@ const Registered<Rule> not_sh_rule{{
     .check = check_not_sh,
 }};
 
-/// A line without what is in quotes.
-std::string unquoted(std::string_view line) {
-  std::string rest;
-  char quote = 0;
-  for (std::size_t i = 0; i < line.size(); ++i) {
-    const char c = line[i];
-    if (c == '\\' && quote != '\'') {
-      ++i;
-    } else if (quote != 0) {
-      if (c == quote) quote = 0;
-    } else if (c == '"' || c == '\'') {
-      quote = c;
-    } else {
-      rest += c;
-    }
-  }
-  return rest;
-}
-
 /// `--model <model_name> --port 8000`
 void check_placeholder(const LintInput& input, Report& report) {
   if (!input.script) return;
@@ -299,7 +280,7 @@ void check_placeholder(const LintInput& input, Report& report) {
   const SourceLines lines(input.script->file);
   for (const auto number : lines_of_commands(lines)) {
     std::string placeholder;
-    if (!RE2::PartialMatch(unquoted(lines.command(number)), kPlaceholder, &placeholder)) continue;
+    if (!RE2::PartialMatch(outside_quotes(lines.command(number)), kPlaceholder, &placeholder)) continue;
     report.error(
         lines.find_text(placeholder, number, lines.end_of_command(number)),
         {fmt::format("{} has to be filled in", text::printable(placeholder)),
