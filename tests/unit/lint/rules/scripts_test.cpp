@@ -211,7 +211,7 @@ TEST(Placeholder, InACommand) {
                    "the value itself, in quotes if it has blanks", "bash(1), REDIRECTION"}));
   for (const std::string text :
        {"python a.py '<model>'\n", "python a.py \"<your model>\"\n", "# python <model>\ntrue\n",
-        "python a.py < in > out\n", "cat <<EOF\n<model> x\nEOF\n", "sort <(ls) >(cat)\n"})
+        "python a.py < in > out\n", "cat <<EOF\n<model> x\nEOF\n", "sort <(ls) <(ls)\n"})
     EXPECT_EQ(found("placeholder", script(text)), Texts{}) << text;
 }
 
