@@ -27,6 +27,7 @@ enum class About {
   limit,       ///< reads or sets a limit
   socket,      ///< is made
   connection,  ///< of one
+  clock,       ///< asks for the time of day
   pretend,     ///< pretends to succeed
 };
 

@@ -19,6 +19,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <ctime>
 #include <optional>
 #include <string_view>
 
@@ -125,6 +126,7 @@ class Tracer {
     bool announced = false;              ///< its parent's fork has been seen; it is held until then
     std::optional<Registers> restore{};  ///< at the exit of the call
     std::optional<long> pretended{};     ///< the result of a call that is not made
+    std::optional<Word> told_time{};     ///< where the call puts the seconds
   };
 
   /// A signal that arrives late.
@@ -235,6 +237,7 @@ class Tracer {
     } else if (event == PTRACE_EVENT_FORK || event == PTRACE_EVENT_VFORK || event == PTRACE_EVENT_CLONE) {
       at_fork(pid);
     } else if (event != 0) {
+      if (event == PTRACE_EVENT_EXEC) hide_vdso(pid);
       resume(pid, 0);
     } else if (signal == kEndOfCall) {
       after_call(pid, process);
@@ -303,9 +306,30 @@ class Tracer {
         return at_socket(pid, process, registers);
       case About::connection:
         return at_connection(pid, process, registers);
+      case About::clock:
+        return at_clock(pid, process, registers);
       case About::pretend:
         return pretend(pid, process, registers, 0);
     }
+  }
+
+  /// The time of day, in which a `sleep` that took no time has passed.
+  void at_clock(pid_t pid, Process& process, const Registers& registers) {
+    const int number = call_number(registers);
+    const bool of_clock = number == SYS_clock_gettime;
+    const auto clock = descriptor(registers, 0);
+    if (watcher_.ahead().count() == 0 ||
+        (of_clock && clock != CLOCK_REALTIME && clock != CLOCK_REALTIME_COARSE))
+      return resume(pid, 0);
+    if (!of_clock && number != SYS_gettimeofday) {  // time(2)
+      const std::int64_t now = ::time(nullptr) + watcher_.ahead().count();
+      const auto to = argument(registers, 0);
+      if (to != 0) write_memory(pid, to, {reinterpret_cast<const char*>(&now), sizeof(now)});
+      return pretend(pid, process, registers, now);
+    }
+    process.told_time = argument(registers, of_clock ? 1 : 0);
+    process.restore = registers;
+    resume_to_end_of_call(pid);
   }
 
   static constexpr const char* kNoPeer = "/dev/null";  ///< accepts writes, and has nothing to read
@@ -383,15 +407,22 @@ class Tracer {
     pretend(pid, process, registers, given ? static_cast<long>(size) : -EFAULT);
   }
 
-  static void after_call(pid_t pid, Process& process) {
+  void after_call(pid_t pid, Process& process) const {
     Registers now{};
     if (process.restore && get_registers(pid, now)) {
       restore_arguments(now, *process.restore);
       if (process.pretended) set_result(now, *process.pretended);
       set_registers(pid, now);
     }
+    std::int64_t seconds = 0;
+    const auto text = std::span(reinterpret_cast<char*>(&seconds), sizeof(seconds));
+    if (process.told_time && read_memory(pid, *process.told_time, text)) {
+      seconds += watcher_.ahead().count();
+      write_memory(pid, *process.told_time, text);
+    }
     process.restore.reset();
     process.pretended.reset();
+    process.told_time.reset();
     resume(pid, 0);
   }
 

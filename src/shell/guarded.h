@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -55,6 +56,8 @@ class Watcher {
   [[nodiscard]] virtual bool only_stands_in(pid_t pid) const = 0;
   /// True if a process that has exited appears to be alive for a while: a server that does not really run.
   [[nodiscard]] virtual bool outlives_its_end() const { return true; }
+  /// How far the time of day that its processes see is ahead.
+  [[nodiscard]] virtual std::chrono::seconds ahead() const { return {}; }
   /// A path in the layer is written, created or removed.
   virtual void on_change(pid_t pid, const std::string& path) = 0;
   /// A file is opened for writing in a directory that does not exist.

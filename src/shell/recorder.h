@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -154,6 +155,7 @@ struct RecordRequest {
   bool keeps_trace = false;          ///< what runs after the script's own `set +x` is traced too
   std::vector<WrittenFile> files{};  ///< that were written before
   std::optional<FailingProgram> failing{};
+  std::uint64_t later = 0;  ///< seconds from now: `date` tells that time
   Allocation allocation;
   Limits limits;
 };

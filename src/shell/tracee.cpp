@@ -108,6 +108,26 @@ bool write_memory(pid_t pid, Word to, std::span<const char> from) {
   return ::process_vm_writev(pid, &here, 1, &there, 1, 0) == static_cast<ssize_t>(from.size());
 }
 
+void hide_vdso(pid_t pid) {
+  Registers registers{};
+  if (!get_registers(pid, registers)) return;
+  // The stack begins with argc, argv and its null, the environment and its null, then pairs of words.
+  constexpr int kMostWords = 200'000;
+  Word at = stack_of(registers) + sizeof(std::uint64_t);
+  std::array<std::uint64_t, 2> pair{};
+  const auto read = [&] {
+    return read_memory(pid, at, {reinterpret_cast<char*>(pair.data()), sizeof(pair)});
+  };
+  int nulls = 0;
+  for (int i = 0; i < kMostWords && nulls < 2 && read(); ++i, at += sizeof(std::uint64_t))
+    nulls += pair[0] == 0 ? 1 : 0;
+  for (; nulls == 2 && read() && pair[0] != AT_NULL; at += sizeof(pair)) {
+    constexpr std::uint64_t kIgnored = AT_IGNORE;
+    if (pair[0] == AT_SYSINFO_EHDR)
+      write_memory(pid, at, {reinterpret_cast<const char*>(&kIgnored), sizeof(kIgnored)});
+  }
+}
+
 std::optional<std::string> read_text(pid_t pid, Word from) {
   constexpr std::size_t kLongest = 128U << 10U;  // MAX_ARG_STRLEN
   constexpr std::size_t kPage = 4096;

@@ -27,6 +27,9 @@ void restore_arguments(Registers& registers, const Registers& before);
 constexpr int kNoCall = -1;
 bool make_other_call(pid_t pid, Registers& registers, int number);
 
+/// Takes the vDSO from a program that has just been started, so that it asks the kernel for the time.
+void hide_vdso(pid_t pid);
+
 bool read_memory(pid_t pid, Word from, std::span<char> to);
 bool write_memory(pid_t pid, Word to, std::span<const char> from);
 /// Reads up to a NUL; nullopt if the memory cannot be read or the text exceeds 128 KiB.

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 
@@ -624,6 +625,26 @@ TEST_F(Recorded, AServerThatFailsNeverAnswers) {
   EXPECT_EQ(
       record(starts + "a=$(date +%s); sleep 60; [ $(( $(date +%s) - a )) -eq 60 ] || exit 7\n").exit_code, 0);
   EXPECT_TRUE(record(starts + "until curl -sf localhost:8000; do sleep 5; done\n").waits);
+}
+
+TEST_F(Recorded, TheClockOfAServerThatFailsGoesOnWithSleep) {
+  request_.failing = FailingProgram{folder_ / "job.sh", 1, "vllm serve", true};
+  const std::string starts = "vllm serve m --port 8000 > log & P=$!\n";
+  for (const std::string clock : {"$SECONDS", "$EPOCHSECONDS", "$(date +%s)", "$(printf '%(%s)T')"}) {
+    record(starts + "a=" + clock + "\nsleep 100\nb=" + clock +
+           "\n(( b - a >= 100 && b - a < 110 )) || exit 7\n");
+    EXPECT_EQ(recording_.exit_code, 0) << clock;
+  }
+}
+
+TEST_F(Recorded, AJobOfALaterTime) {
+  constexpr std::uint64_t kLater = 100'000;
+  request_.later = kLater;
+  const auto now = std::to_string(::time(nullptr) + kLater);
+  for (const std::string clock : {"$EPOCHSECONDS", "$(date +%s)", "$(printf '%(%s)T')"}) {
+    record("python a.py\na=" + clock + "\n(( a - " + now + " >= 0 && a - " + now + " < 60 )) || exit 7\n");
+    EXPECT_EQ(recording_.exit_code, 0) << clock;
+  }
 }
 
 }  // namespace
