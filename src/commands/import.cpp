@@ -201,7 +201,7 @@ Result<Subject> record(const ImportArgs& args, const Call& call) {
   if (!recording) return std::unexpected(recording.error());
   if (const auto compared = shell::compare_machines(request, *recording); !compared)
     return std::unexpected(compared.error());
-  subject.recording = std::move(*recording);
+  subject.recording = import::with_cuda_names(std::move(*recording));
   subject.input = lint::script_input(*script, subject.recording, subject.allocation, call.script);
   subject.input.script->trials = lint::try_failures(request, subject.recording, subject.input);
   subject.findings = lint::lint(subject.input);

@@ -3,9 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <map>
 #include <numeric>
 #include <set>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/text.h"
 #include "import/job.h"
@@ -235,6 +239,36 @@ class Gpus {
 
 }  // namespace
 
+shell::Recording with_cuda_names(shell::Recording recording) {
+  constexpr std::array<std::string_view, 3> kNames{
+      "CUDA_VISIBLE_DEVICES=", "ROCR_VISIBLE_DEVICES=", "HIP_VISIBLE_DEVICES="};
+  const auto visible = [&](shell::RecordedCommand& command) -> std::string* {
+    std::vector<std::string*> found;
+    for (auto& entry : command.environment)
+      if (std::ranges::any_of(kNames, [&](auto name) { return entry.starts_with(name); }))
+        found.push_back(&entry);
+    const bool amd = found.size() == 1 && !found[0]->starts_with(kNames[0]);
+    return amd && !found[0]->ends_with('=') ? found[0] : nullptr;
+  };
+  // Of each step: the values of its tasks.
+  std::map<std::size_t, std::set<std::string>> values;
+  std::map<std::size_t, std::size_t> tasks;
+  for (auto& command : recording.commands) {
+    const auto* entry = visible(command);
+    if (entry == nullptr || !command.launcher) continue;
+    values[*command.launcher].insert(*entry);
+    ++tasks[*command.launcher];
+  }
+  for (auto& command : recording.commands) {
+    auto* entry = visible(command);
+    if (entry == nullptr) continue;
+    const auto step = command.launcher;
+    const bool same = step && tasks[*step] > 1 && values[*step].size() == 1 && !entry->contains(',');
+    if (!same) *entry = std::string(kNames[0]) + entry->substr(entry->find('=') + 1);
+  }
+  return recording;
+}
+
 void divide_gpus(Job& job) {
   Gpus gpus(job);
   gpus.divide();
@@ -254,6 +288,16 @@ void tell_of_other_gpus(Job& job) {
   std::vector<Named> in_order;
   std::set<std::uint32_t> all;
   std::uint32_t line = 0;
+  for (const auto& one : job.recording.assignments) {
+    if (one.name != "ROCR_VISIBLE_DEVICES" && one.name != "HIP_VISIBLE_DEVICES") continue;
+    const bool kept =
+        std::ranges::any_of(job.out.parts, [&](const Part& part) { return part.changes.contains(one.name); });
+    if (!kept)
+      job.remark(one.line, fmt::format("{} becomes CUDA_VISIBLE_DEVICES, by which nlaunch gives a process "
+                                       "its GPUs and which HIP reads too",
+                                       one.name));
+    break;
+  }
   for (const auto& kept : job.kept) {
     for (const auto index : job.part_of(kept).commands) {
       const auto& command = job.recording.commands[index];

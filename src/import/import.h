@@ -69,6 +69,11 @@ struct ImportedReady {
   std::uint32_t line = 0;
 };
 
+/// The recording as if the script named GPUs as plans do: ROCR_VISIBLE_DEVICES or HIP_VISIBLE_DEVICES of a
+/// program becomes CUDA_VISIBLE_DEVICES, which HIP reads too. Not if it is the same for all tasks of a step,
+/// or if the program has another of the three.
+shell::Recording with_cuda_names(shell::Recording recording);
+
 /// Put in front of a server that rejects the empty CUDA_VISIBLE_DEVICES of a role without GPUs.
 inline const std::vector<std::string> kWithoutVisible{"env", "-u", "CUDA_VISIBLE_DEVICES"};
 

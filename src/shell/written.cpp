@@ -190,13 +190,18 @@ std::vector<std::string> Written::outputs_told_to(const Told& program) const {
   std::vector<std::string> told;
   for (const auto& path : outputs_) {
     // A directory that the script has made for it, unless the file is a log beside what programs write there.
-    const auto folder = fs::path(path).parent_path().native();
-    const bool own_folder = (program.folder + "/").starts_with(folder + "/");
-    const bool may_read = folders_.contains(folder) || !own_folder;
-    const bool in_folder = !is_log(path) && may_read &&
-                           is_told({inputs_of(program.words),
-                                    folders_.contains(folder) ? program.variables : Words(), program.folder},
-                                   folder, false);
+    const auto inputs = inputs_of(program.words);
+    const auto reads = [&](const fs::path& folder) {
+      const bool own_folder = (program.folder + "/").starts_with(folder.native() + "/");
+      const bool made = folders_.contains(folder);
+      return (made || !own_folder) &&
+             is_told({inputs, made ? program.variables : Words(), program.folder}, folder, false);
+    };
+    // `> out/1/score.json`, and then `summarize.py out`.
+    bool in_folder = false;
+    for (auto folder = fs::path(path).parent_path();
+         !is_log(path) && !in_folder && folder.has_relative_path(); folder = folder.parent_path())
+      in_folder = reads(folder);
     const bool named = is_told({program.words, {}, program.folder}, path, false);
     if (in_folder || named || (!is_log(path) && is_told(program, path, false))) told.push_back(path);
   }

@@ -63,6 +63,12 @@ class Written {
            (tee != tees_.end() && pipes_of_job_.contains(tee->second));
   }
 
+  /// The pipe from which `tee` fills this file; empty: none.
+  [[nodiscard]] std::string pipe_into(const std::string& path) const {
+    const auto tee = tees_.find(path);
+    return tee == tees_.end() ? "" : tee->second;
+  }
+
   /// The script's own, sorted.
   [[nodiscard]] std::vector<WrittenFile> files() const;
   /// Directories that it created.

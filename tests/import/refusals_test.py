@@ -65,6 +65,8 @@ class Refusals(Import):
                 ("export HF_TOKEN=your-token-here WANDB_API_KEY=your-token-here\npython a.py --hub_token $HF_TOKEN --key $WANDB_API_KEY\n",
                  "line 2: HF_TOKEN and WANDB_API_KEY have the same value, and which of them learner is given is not known: give each its own [import.secret]"),
                 ("mkdir -p data\npython gen.py > data/a.jsonl\npython train.py --data data\n", "data/a.jsonl, which contains the redirected output of another program"),
+                ("for lr in 1 2; do\n  mkdir -p out/$lr\n  python eval.py --ckpt $lr > out/$lr/score.json\ndone\npython summarize.py out\n",
+                 "line 5: a program uses"),
                 ("export CFG=$PWD/cfg.json\npython make.py > $CFG\npython train.py\n", "cfg.json, which contains the redirected output of another program"),
                 ("export NVCC=$(which nvcc)\npython train.py\n", "contains '/rec/own/nvcc', which stands for where the cluster has a program (`which`)."),
                 ("python train.py &\nT=$!\nwhile kill -0 $T 2>/dev/null; do python eval.py; sleep 60; done\nwait $T\n",
