@@ -161,7 +161,7 @@ void remarks_of_failures(const lint::Script& script, Imported& out) {
     remarks.push_back({0, "what the script does when a program fails was not tried: here the run stops"});
   for (const auto& trial : script.trials) {
     const auto index = role_of(out, script.programs[trial.program].recorded_as);
-    if (!index || trial.serves || !trial.sure) continue;
+    if (!index || !trial.sure || !trial.exit_code) continue;
     const auto* role = &out.roles[*index];
     const auto line = out.parts[*role->part].line;
     const bool is_said = std::ranges::any_of(remarks, [&](const Remark& one) {

@@ -119,6 +119,7 @@ struct Program {
   std::uint32_t node = 0, rank = 0;
   std::uint32_t nodes_of_step = 1;  ///< the number of nodes of its step; 1: not in a step
   std::uint32_t local_tasks = 1;    ///< the most tasks of its step on one node
+  std::string output{};             ///< the file that it prints to, which its start truncates; empty: none
   shell::WaitedFor waited{};
   std::size_t recorded_as = 0;  ///< its index among the commands of the recording
 };
@@ -142,6 +143,7 @@ struct Trial {
   bool sure = true;  ///< false: it asked for something that is made up, and may depend on the failure
   std::vector<std::size_t> later{};        ///< programs that start after it without a failure, and did
   std::vector<Substitute> replacements{};  ///< what started only because of the failure, or once more
+  std::uint32_t submits_itself = 0;        ///< the line on which the job submits or requeues itself; 0: none
 };
 
 /// A part of a script that bash did not reach.
@@ -163,8 +165,8 @@ struct UnsetVariable {
 /// A file that the script writes and gives to a program.
 struct OwnFile {
   std::string path;
-  bool names_hosts = false;  ///< it contains names or addresses of the job's nodes
-  SourceSpan span;           ///< of the program
+  std::string text;  ///< empty: not known
+  SourceSpan span;   ///< of the program
 };
 
 /// A shell script: the text that sbatch reads, and what bash ran.
@@ -184,6 +186,10 @@ struct Script {
   std::vector<Unread> unread;
   std::vector<UnsetVariable> unset;
   std::vector<OwnFile> own_files;
+  /// As another job, of the next day, would run it, or another task of the array: what is the same there does
+  /// not depend on the job.
+  /// nullptr: unknown, or it starts other programs.
+  std::shared_ptr<const Script> in_next_job{};
 };
 
 struct LintInput {

@@ -141,6 +141,11 @@ bool is_server(const Program& program) {
          (name == "ollama" && has("serve")) || (name == "lmdeploy" && has("serve"));
 }
 
+bool is_ray_node(const Program& program) {
+  return program_name(program.words[0]) == "ray" && shell::has(program.words, "start") &&
+         shell::has(program.words, "--block");
+}
+
 std::uint32_t gpus_of(const LintInput& input, const Program& program) {
   const auto visible = variable(program, "CUDA_VISIBLE_DEVICES");
   return visible.empty() ? input.gpus.value_or(0)

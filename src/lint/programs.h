@@ -47,6 +47,8 @@ std::string shown_name(const Program& program);
 
 /// vLLM, SGLang, TRL's server of vLLM, Text Generation Inference.
 bool is_server(const Program& program);
+/// `ray start --block`: a node of a Ray cluster, which runs until it is stopped.
+bool is_ray_node(const Program& program);
 /// The port of a server that names one, else its default.
 std::string port_of_server(const Program& program);
 /// GPUs that the program sees: CUDA_VISIBLE_DEVICES, else those of the node; 0: unknown.

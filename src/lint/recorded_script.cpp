@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "lint/guards.h"
+#include "lint/programs.h"
 #include "lint/script_input.h"
 #include "lint/script_text.h"
 #include "lint/trials.h"
@@ -125,6 +126,29 @@ Unread told_of(const std::vector<Guard>& guards, const SourceLines& lines, const
           .why = "the lines below were examined as they run on the cluster"};
 }
 
+/// The script as the next job, of another day, or another task of the array, would run it. nullptr if it does
+/// not start the same programs in the same order.
+std::shared_ptr<const Script> in_next_job(const std::shared_ptr<const SourceFile>& file,
+                                          shell::RecordRequest request, const std::string& path,
+                                          const Script& script) {
+  constexpr std::uint64_t kDay = 24 * 60 * 60;
+  request.allocation.job_id = "535353";
+  request.later = kDay + 3661;  // another hour, minute and second, too
+  const auto& tasks = request.allocation.array;
+  if (!tasks.empty())
+    request.allocation.array_task =
+        tasks.back() == request.allocation.array_task ? tasks.front() : tasks.back();
+  const auto recording = shell::record(request);
+  if (!recording) return nullptr;
+  auto next =
+      std::make_shared<Script>(std::move(*script_input(file, *recording, request.allocation, path).script));
+  const bool same =
+      std::ranges::equal(script.programs, next->programs, [](const Program& a, const Program& b) {
+        return a.words[0] == b.words[0] && a.span.line == b.span.line;
+      });
+  return same ? next : nullptr;
+}
+
 }  // namespace
 
 LintInput recorded_script(const std::shared_ptr<const SourceFile>& file, const ScriptJob& job) {
@@ -153,6 +177,8 @@ LintInput recorded_script(const std::shared_ptr<const SourceFile>& file, const S
     auto unread = std::move(input.script->unread);
     input = script_input(file, recording->recording, request.allocation, path);
     input.script->trials = try_failures(recording->request, recording->recording, input);
+    if (ran_to_its_end(*input.script) && !input.script->programs.empty())
+      input.script->in_next_job = in_next_job(file, recording->request, path, *input.script);
     if (!recording->guards.empty())
       input.script->unread.push_back(told_of(recording->guards, SourceLines(file), path));
     if (job.nodes) input.nodes = *job.nodes;

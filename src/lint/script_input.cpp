@@ -529,6 +529,7 @@ class RecordingReader {
         command.fate == shell::Fate::recorded && !command.output_is_read && !is_helper(command.argv);
     program.background = command.background;
     program.waited = command.waited;
+    program.output = output_of(command, span);
     program.recorded_as = static_cast<std::size_t>(&command - recording_.commands.data());
     for (auto at = command.launcher; at; at = recording_.commands[*at].launcher) {
       program.background = program.background || recording_.commands[*at].background;
@@ -548,12 +549,20 @@ class RecordingReader {
     programs.push_back(std::move(program));
   }
 
+  /// `program > log`, but not `>> log`.
+  static std::string output_of(const RecordedCommand& command, const SourceSpan& span) {
+    const auto out = command.files.find(1);
+    const bool is_file =
+        out != command.files.end() && out->second.starts_with('/') && !out->second.starts_with("/dev/");
+    if (!is_file || !span.file || SourceLines(span.file).command(span.line).contains(">>")) return "";
+    return out->second;
+  }
+
   void add_own_file(const shell::WrittenFile& file, const SourceSpan& span) {
     auto& files = input_.script->own_files;
     if (file.path.ends_with('/') || std::ranges::find(files, file.path, &OwnFile::path) != files.end())
       return;
-    const auto text = file.text.value_or("");
-    files.push_back({file.path, text.contains("rec-node-") || text.contains("10.77."), span});
+    files.push_back({file.path, file.text.value_or(""), span});
   }
 
   /// The text of `python FILE.py`, if it is here.

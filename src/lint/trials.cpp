@@ -80,6 +80,16 @@ bool hands_over(const shell::RecordedCommand& command) {
   return name == "sbatch" || name == "scancel" || (name == "scontrol" && shell::has(command.argv, "requeue"));
 }
 
+/// `sbatch $0`, `scontrol requeue`.
+bool submits_itself(const shell::RecordedCommand& command) {
+  const auto& argv = command.argv;
+  const auto own = shell::program_name(command.script);
+  if (shell::program_name(argv[0]) == "scontrol") return shell::has(argv, "requeue");
+  return shell::program_name(argv[0]) == "sbatch" &&
+         std::any_of(argv.begin() + 1, argv.end(),
+                     [&](const auto& word) { return shell::program_name(word) == own; });
+}
+
 /// A program in the background whose port the script asks: a server of the user's own.
 bool is_asked(const shell::Recording& recording, const shell::RecordedCommand& server) {
   const auto names = [](const shell::Words& words, const std::string& port) {
@@ -119,6 +129,7 @@ Trial result_of(std::size_t program, const shell::FailingProgram& failing, const
     if (asks(*one)) trial.waited = slept;
     trial.asked = trial.asked || asks(*one);
     if (one != begin) started.insert(place_of(*one));
+    if (submits_itself(*one)) trial.submits_itself = one->line;
   }
   if (!trial.asked) trial.waited = slept;
   std::set<Place> known;
@@ -138,7 +149,7 @@ Trial result_of(std::size_t program, const shell::FailingProgram& failing, const
     const auto place = place_of(first.commands.at(one.recorded_as));
     // What runs beside it was started before the failure; an EXIT trap appears to be on the first line.
     const bool beside = failing.serves
-                            ? is_server(one)
+                            ? is_server(one) || is_ray_node(one)
                             : (failed.background && !shell::had_ended(failed.waited, one.waited)) ||
                                   (one.step && one.step == failed.step);
     const bool of_trap = one.span.file == failed.span.file && one.span.line < failed.span.line;
@@ -170,11 +181,11 @@ std::vector<Trial> try_failures(const shell::RecordRequest& request, const shell
     if (std::chrono::steady_clock::now() > end) break;
     if (one.background && by_first) continue;
     auto again = request;
-    again.failing =
-        shell::FailingProgram{.script = command.script,
-                              .line = command.line,
-                              .call = shell::call_of(command.argv),
-                              .serves = one.background && (is_server(one) || is_asked(recording, command))};
+    again.failing = shell::FailingProgram{
+        .script = command.script,
+        .line = command.line,
+        .call = shell::call_of(command.argv),
+        .serves = one.background && (is_server(one) || is_ray_node(one) || is_asked(recording, command))};
     again.limits.time = std::chrono::seconds(5);
     if (const auto result = shell::record(again))
       trials.push_back(result_of(program, *again.failing, recording, *result, *input.script));

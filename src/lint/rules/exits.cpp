@@ -77,7 +77,11 @@ bool stays(const ScriptCommand& command) {
 }
 
 void check_not_waited_for(const LintInput& input, Report& report) {
-  if (!input.script || input.batch.empty()) return;
+  if (!input.script) return;
+  const bool job = !input.batch.empty();
+  // Meant to go on when the script has ended.
+  static const RE2 kDetaches(R"re(\b(?:nohup|setsid|disown|daemonize|screen|tmux)\b)re");
+  if (!job && (input.slurm || RE2::PartialMatch(input.script->file->text, kDetaches))) return;
   const auto& commands = input.script->commands;
   const ScriptCommand* last = nullptr;
   for (const auto& command : commands) {
@@ -90,6 +94,12 @@ void check_not_waited_for(const LintInput& input, Report& report) {
     return behind && (stays(command) || (command.works && !command.background));
   });
   if (waits) return;
+  if (!job)
+    return report.note(last->span,
+                       {fmt::format("the script exits with 0 while {} still runs in the background",
+                                    text::printable(shell::program_name(last->words[0]))),
+                        "whatever starts the script takes the work for done, and a failure is not seen",
+                        "add `wait $PID` for each of them as the last lines", ""});
   report.error(last->span,
                {fmt::format("the script exits while {} still runs in the background", last->words[0]),
                 "a Slurm job ends when its batch script exits, and everything it started is killed",
@@ -99,17 +109,33 @@ void check_not_waited_for(const LintInput& input, Report& report) {
 const Registered<Rule> not_waited_for_rule{{
     .order = 374,
     .name = "not-waited-for",
-    .title = "a batch script that exits before its programs",
+    .title = "a script that exits before its programs",
     .explain =
         "A command before an & runs in the background. When the batch script exits, Slurm ends the job "
-        "and kills every program: wait keeps the script running until they finish.",
+        "and kills every program: wait keeps the script running until they finish. Outside of a job they go "
+        "on, and the exit code says nothing of them.",
     .source = "sbatch(1); bash(1), wait",
     .check = check_not_waited_for,
 }};
 
-/// Where a line's text goes to tee: "| tee log", "|& tee log".
-std::size_t tee_at(std::string_view line) {
-  return std::max(line.rfind("| tee ") + 1, line.rfind("|& tee ") + 1);  // 0: nowhere
+/// Where a line's text goes to a program that only passes it on: "| tee log", "|& grep -v INFO".
+struct Filter {
+  std::size_t at = 0;  ///< of the pipe's sign, from 1; 0: nowhere
+  std::string name{};
+  std::string text{};  ///< "| tee "
+};
+Filter filter_of(std::string_view line) {
+  static const RE2 kFilter(R"re((\|&?\s*(tee|grep|egrep|sed|awk|ts|tail|head|cut|tr)\s)[^|]*$)re");
+  // The exit code of grep is what is asked for; the output of $(...) is a value.
+  static const RE2 kAsks(R"re(\bgrep\s+-\w*q|^\s*(?:if|elif|while|until|!)\s|\$\(|`|\|\||&&)re");
+  Filter filter;
+  const re2::StringPiece all(line.data(), line.size());
+  re2::StringPiece pipe;
+  if (!RE2::PartialMatch(all, kFilter, &pipe, &filter.name)) return {};
+  if (filter.name != "tee" && RE2::PartialMatch(all, kAsks)) return {};
+  filter.at = static_cast<std::size_t>(pipe.data() - line.data()) + 1;
+  filter.text = std::string(pipe);
+  return filter;
 }
 
 /// The first line of the command block that a line ends: `) | tee`, `} | tee`, `done | tee`; 0 if it ends
@@ -132,12 +158,12 @@ std::uint32_t begin_of_block(const SourceLines& lines, std::uint32_t end) {
   return 0;
 }
 
-/// The line where a command starting on a line, or a block around it, is piped to tee; 0 if it is not.
-std::uint32_t line_of_tee(const SourceLines& lines, std::uint32_t begin) {
+/// The line where a command starting on a line, or a block around it, is piped to a filter; 0 if it is not.
+std::uint32_t line_of_filter(const SourceLines& lines, std::uint32_t begin) {
   const auto end = lines.end_of_command(begin);
-  if (tee_at(lines.line(end)) > 0) return end;
+  if (filter_of(lines.line(end)).at > 0) return end;
   for (auto at = end + 1; at <= lines.count(); ++at) {
-    const auto block = tee_at(lines.line(at)) > 0 ? begin_of_block(lines, at) : 0;
+    const auto block = filter_of(lines.line(at)).at > 0 ? begin_of_block(lines, at) : 0;
     if (block > 0 && block <= begin) return at;
   }
   return 0;
@@ -152,18 +178,18 @@ void check_exit_code_of_tee(const LintInput& input, Report& report) {
     const bool is_on = pipefail.after(command);
     // srun bash -c "a | tee log": the pipe is one of the shell that gets the text.
     const bool is_in_text =
-        std::ranges::any_of(command.words, [](const std::string& word) { return tee_at(word) > 0; });
+        std::ranges::any_of(command.words, [](const std::string& word) { return filter_of(word).at > 0; });
     if (is_on || is_in_text || !command.works || command.span.file != input.script->file ||
         tells_failure(*input.script, command.span))
       continue;
-    const auto end = line_of_tee(lines, command.span.line);
+    const auto end = line_of_filter(lines, command.span.line);
     if (end == 0 || text::trim(lines.line(end)).ends_with('&')) continue;
-    const bool both = lines.line(end).find("|& tee ") != std::string_view::npos;
+    const auto filter = filter_of(lines.line(end));
     const bool by_itself =
         command.shell != input.script->shell && !input.script->shells_above.contains(command.shell);
     report.warning(
-        lines.find_text(both ? "|& tee " : "| tee ", end, end),
-        {"after | tee the exit code of the program is lost",
+        lines.find_text(filter.text, end, end),
+        {fmt::format("after | {} the exit code of the program is lost", filter.name),
          "without pipefail, a pipe returns the exit code of its last command: a failed run counts as a "
          "success for Slurm, for set -e and for dependent jobs",
          by_itself ? "bash -c 'set -o pipefail; …': a new shell does not inherit the option"
@@ -176,10 +202,10 @@ void check_exit_code_of_tee(const LintInput& input, Report& report) {
 const Registered<Rule> exit_code_of_tee_rule{{
     .order = 372,
     .name = "exit-code-of-tee",
-    .title = "a program whose exit code is hidden by tee",
-    .explain =
-        "The exit code of a pipe is that of its last command, and tee succeeds. With set -o pipefail it is "
-        "that of the last command that failed.",
+    .title = "a program whose exit code is hidden by tee or another filter",
+    .explain = "The exit code of a pipe is that of its last command: tee succeeds, and grep fails if it "
+               "finds nothing. With set -o pipefail it is "
+               "that of the last command that failed.",
     .source = "bash(1), Pipelines",
     .check = check_exit_code_of_tee,
 }};

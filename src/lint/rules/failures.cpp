@@ -58,19 +58,44 @@ const Program* started_in_spite(const LintInput& input, const Trial& trial) {
   return next == trial.later.end() ? nullptr : &script.programs[*next];
 }
 
+/// "; so it is with b.py in line 5 and c.py in line 7"
+std::string name_others(const std::vector<const Program*>& others) {
+  constexpr std::size_t kShown = 3;
+  std::vector<std::string> names;
+  for (const auto* program : others)
+    if (names.size() < kShown)
+      names.push_back(fmt::format("{} in line {}", shown_name(*program), program->span.line));
+  if (names.empty()) return "";
+  if (others.size() > kShown) names.push_back(fmt::format("{} more", others.size() - kShown));
+  const auto last = names.back();
+  names.pop_back();
+  return fmt::format("; so it is with {}{}{}", text::join(names, ", "), names.empty() ? "" : " and ", last);
+}
+
 void check_failure_passed(const LintInput& input, Report& report) {
   if (!input.script) return;
+  const Program* first = nullptr;
+  const Program* next = nullptr;
+  std::vector<const Program*> others;
   for (const auto& trial : input.script->trials) {
-    const auto* next = started_in_spite(input, trial);
-    if (next == nullptr) continue;
-    const auto& program = input.script->programs[trial.program];
-    return report.note(
-        program.span,
-        {fmt::format("if {} fails, {} in line {} starts all the same, and the exit code does not show it",
-                     shown_name(program), shown_name(*next), next->span.line),
-         "it runs without what the first one should have made or started",
-         "add `set -e` above, or … || exit 1 here", ""});
+    const auto* started = started_in_spite(input, trial);
+    if (started == nullptr) continue;
+    const auto* program = &input.script->programs[trial.program];
+    if (first == nullptr) {
+      first = program;
+      next = started;
+    } else if (program->span.file == first->span.file &&
+               program->span.line != (others.empty() ? first : others.back())->span.line) {
+      others.push_back(program);
+    }
   }
+  if (first == nullptr) return;
+  report.note(
+      first->span,
+      {fmt::format("if {} fails, {} in line {} starts all the same, and the exit code does not show it{}",
+                   shown_name(*first), shown_name(*next), next->span.line, name_others(others)),
+       "it runs without what the first one should have made or started",
+       "add `set -e` above, or … || exit 1 here", ""});
 }
 
 const Registered<Rule> failure_passed_rule{{
@@ -132,51 +157,46 @@ std::string duration(std::uint64_t seconds) {
 }
 
 void check_server_fails(const LintInput& input, Report& report) {
-  constexpr std::array<std::string_view, 5> kTold{"endless-wait", "blind-wait", "wait-runs-out", "fixed-wait",
-                                                  "no-wait"};
+  constexpr std::array<std::string_view, 3> kToldOfWait{"endless-wait", "blind-wait", "wait-runs-out"};
   constexpr std::array<std::string_view, 1> kToldOfClient{"death-unnoticed"};
   constexpr std::uint64_t kLong = 120;  // seconds
-  if (!input.script || report.has_any_of(kTold)) return;
+  if (!input.script || report.has_any_of(kToldOfWait)) return;
   const auto& script = *input.script;
-  // bash's own clock goes on during a recording as if nothing slept.
-  static const RE2 kClock(R"re(\bSECONDS\b|EPOCHSECONDS|%\([^)]*\)T)re");
-  if (RE2::PartialMatch(script.file->text, kClock)) return;
   for (const auto& trial : script.trials) {
     if (!trial.serves || (!trial.waits && !trial.exit_code)) continue;
     const auto& server = script.programs[trial.program];
-    const auto name = shown_name(server);
+    const auto failure = fmt::format("if {} {}", shown_name(server),
+                                     is_server(server) ? "ends while it loads" : "fails at its start");
+    const std::string why =
+        "a server that fails while it loads (memory, a wrong option) ends at once, and the job holds its "
+        "GPUs until the wait is over";
     const auto client = std::ranges::find_if(trial.later, [&](std::size_t i) {
       return !script.programs[i].background && !is_server(script.programs[i]);
     });
     if (trial.waits)
+      return report.note(server.span, {fmt::format("{}, the script waits for it for more than {}, or forever",
+                                                   failure, duration(trial.waited)),
+                                       why, "in the loop: kill -0 $PID || exit 1", ""});
+    if (client != trial.later.end() && !report.has_any_of(kToldOfClient)) {
       return report.note(
-          server.span,
-          {fmt::format("if {} ends while it loads, the script waits for it for more than {}, or forever",
-                       name, duration(trial.waited)),
-           "a server that fails while it loads (memory, a wrong option) ends at once, and the job holds its "
-           "GPUs until the wait is over",
-           "in the loop: kill -0 $PID || exit 1", ""});
-    if (client != trial.later.end() && !report.has_any_of(kToldOfClient))
-      return report.note(
-          server.span, {fmt::format("if {} ends while it loads, {} in line {} starts all the same", name,
+          server.span, {fmt::format("{}, {} in line {} starts all the same", failure,
                                     shown_name(script.programs[*client]), script.programs[*client].span.line),
                         "it fails later, or waits for answers until it gives up",
-                        "check the server before: "
-                        "kill -0 $PID && curl -sf http://HOST:PORT/health || exit 1",
+                        is_server(server) ? "check the server before: "
+                                            "kill -0 $PID && curl -sf http://HOST:PORT/health || exit 1"
+                                          : "check it before: kill -0 $PID || exit 1",
                         ""});
+    }
     if (trial.waited >= kLong)
       return report.note(
           server.span,
-          {fmt::format("if {} ends while it loads, the script waits for {} before it gives up", name,
-                       duration(trial.waited)),
-           "a server that fails while it loads (memory, a wrong option) ends at once, and the job "
-           "holds its GPUs until the wait is over",
-           "in the loop: kill -0 $PID || exit 1", ""});
+          {fmt::format("{}, the script waits for {} before it {}", failure, duration(trial.waited),
+                       client == trial.later.end() ? "gives up" : "goes on without it"),
+           why, "in the loop: kill -0 $PID || exit 1", ""});
     if (trial.exit_code == 0 && trial.later.empty())
-      return report.note(server.span,
-                         {fmt::format("if {} ends while it loads, the script exits with 0", name),
-                          "whatever starts the script takes the failure for a success",
-                          "exit 1 where the server is missed", ""});
+      return report.note(server.span, {fmt::format("{}, the script exits with 0", failure),
+                                       "whatever starts the script takes the failure for a success",
+                                       "exit 1 where the server is missed", ""});
   }
 }
 
@@ -188,6 +208,53 @@ const Registered<Rule> server_fails_rule{{
                "another rule names the wait that does not notice it.",
     .source = "bash(1), kill",
     .check = check_server_fails,
+}};
+
+/// A test above this line has the name of a limit, or of a counter.
+bool is_limited(const SourceLines& lines, std::uint32_t number) {
+  constexpr std::uint32_t kAbove = 12;
+  static const RE2 kCounts(
+      R"re((?i)(?:if|while|\[|\(\().*(?:restart|retr(?:y|ies)|attempt|count|max|tries|remain|chain|limit|iter|epoch|step))re");
+  for (auto at = number > kAbove ? number - kAbove : 1; at <= number; ++at)
+    if (RE2::PartialMatch(lines.line(at), kCounts)) return true;
+  return false;
+}
+
+void check_endless_requeue(const LintInput& input, Report& report) {
+  if (!input.script || (!input.slurm && input.batch.empty())) return;
+  const auto& script = *input.script;
+  const SourceLines lines(script.file);
+  const auto text = without_comments(lines);
+  if (text.contains("RESTART_COUNT")) return;
+  const std::string why =
+      "a program that fails before it does any work then runs again and again, until somebody cancels the "
+      "job";
+  const std::string instead = "[ \"${SLURM_RESTART_COUNT:-0}\" -lt 5 ] && scontrol requeue $SLURM_JOB_ID";
+  for (const auto& trial : script.trials) {
+    if (trial.serves || trial.submits_itself == 0 || is_limited(lines, trial.submits_itself)) continue;
+    return report.note(
+        lines.whole(trial.submits_itself),
+        {fmt::format("if {} in line {} fails, the job starts again, without a limit",
+                     shown_name(script.programs[trial.program]), script.programs[trial.program].span.line),
+         why, instead, ""});
+  }
+  // A handler of a signal runs after hours of work.
+  static const RE2 kRequeues(R"re((?:^|[;&|{]|\bthen|\bdo|\belse)\s*scontrol\s+requeue\b)re");
+  static const RE2 kTrap(R"re((?m)^\s*trap\b)re");
+  if (RE2::PartialMatch(text, kTrap)) return;
+  for (const auto number : lines_of_commands(lines))
+    if (RE2::PartialMatch(lines.command(number), kRequeues) && !is_limited(lines, number))
+      return report.note(lines.whole(number),
+                         {"nothing limits how often the job requeues itself", why, instead, ""});
+}
+
+const Registered<Rule> endless_requeue_rule{{
+    .order = 496,
+    .name = "endless-requeue",
+    .title = "a job that starts again however often it fails",
+    .explain = "SLURM_RESTART_COUNT tells how often the job was requeued. Not reported if the script counts.",
+    .source = "sbatch(1), SLURM_RESTART_COUNT; scontrol(1), requeue",
+    .check = check_endless_requeue,
 }};
 
 }  // namespace

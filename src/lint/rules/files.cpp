@@ -1,12 +1,20 @@
 #include <fmt/format.h>
+#include <re2/re2.h>
 
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/registry.h"
 #include "base/text.h"
+#include "lint/programs.h"
 #include "lint/rule.h"
-#include "shell/allocation.h"
+#include "lint/script_text.h"
+#include "shell/words.h"
 
 /// Files and directories that variables name: logs, caches, nccl.conf.
 namespace nlaunch::lint {
@@ -120,33 +128,174 @@ const Registered<Rule> nccl_conf_rule{{
     .check = check_nccl_conf,
 }};
 
-/// A list of the job's hosts in a file whose name is the same in each job.
-void check_shared_file(const LintInput& input, Report& report) {
-  if (!input.script || input.batch.empty()) return;
+/// The path as people write it: relative to the directory of the script, if it is below that.
+std::string shown_path(const Script& script, const std::string& path) {
+  const bool own = !script.folder.empty() && path.starts_with(script.folder + "/");
+  return text::printable(own ? path.substr(script.folder.size() + 1) : path);
+}
+
+/// Only processes of one node see it. A copy of the script for bash is in a temporary directory itself.
+bool is_of_node(const Script& script, const std::string& path) {
   constexpr std::array<std::string_view, 4> kOfNode{"/tmp/", "/dev/shm/", "/run/", "/var/tmp/"};
-  for (const auto& file : input.script->own_files) {
-    const bool of_job = file.path.find(shell::Allocation{}.job_id) != std::string::npos;
-    const bool of_node =
-        std::ranges::any_of(kOfNode, [&](std::string_view folder) { return file.path.starts_with(folder); });
-    // A copy of the script for bash is in a temporary directory itself.
-    const bool own = file.path.starts_with(input.script->folder + "/");
-    if (!file.names_hosts || of_job || (of_node && !own)) continue;
-    const auto name = own ? file.path.substr(input.script->folder.size() + 1) : file.path;
-    report.warning(file.span,
-                   {fmt::format("{} names the hosts of this job, and each job writes the same file",
-                                text::printable(name)),
-                    "of two jobs at once, one starts its programs on the nodes of the other",
-                    fmt::format("{}.$SLURM_JOB_ID", text::printable(name)), ""});
+  const bool own = !script.folder.empty() && path.starts_with(script.folder + "/");
+  return !own && std::ranges::any_of(kOfNode, [&](auto folder) { return path.starts_with(folder); });
+}
+
+/// `rm -f FILE` of the script itself; nullptr if there is none.
+const ScriptCommand* removal_of(const Script& script, const std::string& path) {
+  const auto name = path.substr(path.rfind('/') + 1);
+  const auto found = std::ranges::find_if(script.commands, [&](const ScriptCommand& command) {
+    return command.words[0] == "rm" && command.span.file == script.file &&
+           std::any_of(command.words.begin() + 1, command.words.end(), [&](const std::string& word) {
+             return word == path || word.substr(word.rfind('/') + 1) == name;
+           });
+  });
+  return found == script.commands.end() ? nullptr : &*found;
+}
+
+/// A file that the script writes and gives to a program, under the same name in each job.
+void check_shared_file(const LintInput& input, Report& report) {
+  if (!input.script || input.batch.empty() || !input.script->in_next_job) return;
+  const auto& script = *input.script;
+  for (const auto& file : script.own_files) {
+    const auto& next = script.in_next_job->own_files;
+    const auto same = std::ranges::find(next, file.path, &OwnFile::path);
+    if (same == next.end() || is_of_node(script, file.path)) continue;
+    const auto name = shown_path(script, file.path);
+    const bool names_hosts = file.text.contains("rec-node-") || file.text.contains("10.77.");
+    const auto* removal = removal_of(script, file.path);
+    const bool at_end = removal != nullptr && removal->span.line > file.span.line;
+    const std::string instead = fmt::format("{}.$SLURM_JOB_ID", name);
+    if (names_hosts)
+      report.warning(file.span,
+                     {fmt::format("{} names the hosts of this job, and each job writes the same file", name),
+                      "of two jobs at once, one starts its programs on the nodes of the other", instead, ""});
+    else if (file.text != same->text)
+      report.warning(file.span, {fmt::format("{} is written anew by each job, with values of that job", name),
+                                 "of two jobs at once, one reads the values of the other", instead, ""});
+    else if (at_end)
+      report.warning(
+          removal->span,
+          {fmt::format("this removes {}, which other jobs with this script use, too", name),
+           "of two jobs at once, the one that ends first takes the file from the other", instead, ""});
   }
 }
 
 const Registered<Rule> shared_file_rule{{
     .order = 494,
     .name = "shared-file",
-    .title = "a list of hosts that jobs overwrite for each other",
-    .explain = "A file in a shared directory needs the job's id in its name if each job writes it anew.",
+    .title = "a file that jobs overwrite or remove for each other",
+    .explain =
+        "bash ran the script as two jobs of different days: a program is given a file that has the same "
+        "name in both, and that names the hosts of the job, has other contents, or is removed.",
     .source = "sbatch(1), SLURM_JOB_ID",
     .check = check_shared_file,
+}};
+
+/// A file that the script truncates when it starts what writes to it.
+struct Truncated {
+  std::string path;
+  SourceSpan span;
+  bool by_tee = false;
+};
+
+/// `program > FILE`: a redirection of its own, and not of the loop around it.
+bool redirects_itself(const SourceSpan& span) {
+  static const RE2 kRedirects(R"re((?:^|[^0-9>&=<-]|\b1|&)>\|?\s*[^&>\s(])re");
+  return RE2::PartialMatch(SourceLines(span.file).command(span.line), kRedirects);
+}
+
+/// The output of programs, once for all tasks of a step.
+std::vector<Truncated> truncated_by(const Script& script) {
+  std::vector<Truncated> files;
+  const auto add = [&](const std::string& path, const SourceSpan& span, bool by_tee) {
+    if (span.file == script.file && !path.empty() && !is_of_node(script, path) && !path.starts_with("/dev/"))
+      files.push_back({path, span, by_tee});
+  };
+  std::optional<std::size_t> step;
+  for (const auto& program : script.programs) {
+    const bool other_task = program.step && program.step == step;
+    step = program.step;
+    if (program.works && !other_task) add(program.output, program.span, false);
+  }
+  for (const auto& command : script.commands) {
+    const auto& words = command.words;
+    if (words[0] != "tee" || shell::has(words, "-a") || shell::has(words, "--append")) continue;
+    for (std::size_t i = 1; i < words.size(); ++i)
+      if (!words[i].starts_with('-')) add(words[i], command.span, true);
+  }
+  return files;
+}
+
+/// A command of the script is given the file: it may keep what is in it.
+bool is_used(const Script& script, const std::string& path) {
+  const auto name = path.substr(path.rfind('/') + 1);
+  return std::ranges::any_of(script.commands, [&](const ScriptCommand& command) {
+    return command.words[0] != "tee" && command.words[0] != "echo" && command.words[0] != "touch" &&
+           std::any_of(command.words.begin() + 1, command.words.end(),
+                       [&](const std::string& word) { return word.contains(name); });
+  });
+}
+
+/// True if it has told of a run that overwrites its own output.
+bool tell_of_own_overwriting(const Script& script, const std::vector<Truncated>& files, Report& report) {
+  for (auto one = files.begin(); one != files.end(); ++one) {
+    if ((!one->by_tee && !redirects_itself(one->span)) || is_used(script, one->path)) continue;
+    const auto again =
+        std::find_if(one + 1, files.end(), [&](const Truncated& other) { return other.path == one->path; });
+    if (again == files.end() || (!again->by_tee && !redirects_itself(again->span))) continue;
+    const auto name = shown_path(script, one->path);
+    report.warning(again->span,
+                   {again->span.line == one->span.line
+                        ? fmt::format("each time it runs, this line overwrites {}", name)
+                        : fmt::format("this overwrites {}, the output of line {}", name, one->span.line),
+                    "the file is truncated when it is opened: only the last output is left",
+                    again->by_tee ? "tee -a, or another name" : ">> FILE, or another name", ""});
+    return true;
+  }
+  return false;
+}
+
+void check_log_overwritten(const LintInput& input, Report& report) {
+  constexpr std::array<std::string_view, 1> kTold{"output-overwritten"};
+  if (!input.script || !input.script->in_next_job) return;
+  const auto& script = *input.script;
+  const auto files = truncated_by(script);
+  if (tell_of_own_overwriting(script, files, report)) return;
+  if (report.has_any_of(kTold)) return;
+  const auto next = truncated_by(*script.in_next_job);
+  std::vector<std::string> names;
+  const Truncated* first = nullptr;
+  for (const auto& one : files) {
+    const auto name = shown_path(script, one.path);
+    if (std::ranges::find(next, one.path, &Truncated::path) == next.end() ||
+        std::ranges::find(names, name) != names.end())
+      continue;
+    if (first == nullptr) first = &one;
+    names.push_back(name);
+  }
+  if (first == nullptr) return;
+  const bool job = input.slurm || !input.batch.empty();
+  const bool array = find_option(input.batch, "--array") != nullptr;
+  const auto more = names.size() > 2 ? fmt::format(", and {} more", names.size() - 2) : "";
+  if (names.size() > 2) names.resize(2);
+  const auto all = text::join(names, more.empty() ? " and " : ", ") + more;
+  report.note(first->span, {array ? fmt::format("all tasks of the array write {}", all)
+                                  : fmt::format("the next run of this script overwrites {}", all),
+                            array ? "each truncates it, and what they print is mixed"
+                                  : "what a run has printed is lost when the script is started again",
+                            job ? "NAME-$SLURM_JOB_ID.log" : "NAME-$(date +%F-%H%M%S).log", ""});
+}
+
+const Registered<Rule> log_overwritten_rule{{
+    .order = 495,
+    .name = "log-overwritten",
+    .title = "an output that another run overwrites",
+    .explain =
+        "bash ran the script twice, as of different days and jobs: the file has the same name in both, "
+        "and > or tee truncates it.",
+    .source = "bash(1), REDIRECTION; tee(1)",
+    .check = check_log_overwritten,
 }};
 
 }  // namespace

@@ -147,7 +147,7 @@ const Registered<Rule> node_rank_rule{{
 struct ListenedPort {
   std::string port;
   bool by_option = false;   ///< not from MASTER_PORT
-  bool by_default = false;  ///< the launcher's own, 29500
+  bool by_default = false;  ///< the program's own
   bool serves = false;      ///< not a rendezvous
 };
 
@@ -156,12 +156,14 @@ std::optional<ListenedPort> listened_port(const Program& program) {
   const auto name = shell::program_name(program.words[0]);
   const bool head =
       name == "ray" && shell::has(program.words, "start") && shell::has(program.words, "--head");
-  const bool background = program.background && value_of(program, {"--port"}).has_value();
-  if (is_server(program) || head || background) {
-    const auto port = value_of(program, {"--port"});
-    return port ? std::optional(ListenedPort{.port = *port, .by_option = true, .serves = true})
-                : std::nullopt;
-  }
+  const auto port = value_of(program, {"--port"});
+  if (port && (is_server(program) || head || program.background))
+    return ListenedPort{.port = *port, .by_option = true, .serves = true};
+  if (is_server(program) || head)
+    return ListenedPort{.port = head ? "6379" : port_of_server(program),
+                        .by_option = true,
+                        .by_default = true,
+                        .serves = true};
   const auto launcher = launcher_of(program);
   if (launcher && launcher->port && !launcher->port->empty())
     return ListenedPort{.port = *launcher->port, .by_option = true};
@@ -173,22 +175,62 @@ std::optional<ListenedPort> listened_port(const Program& program) {
   return ListenedPort{.port = variable(program, "MASTER_PORT")};
 }
 
+/// A port that is the same each time the script runs.
+struct FixedPort {
+  const Program* program;
+  ListenedPort listened;
+};
+
+/// The fixed ports of the script's programs, each once.
+std::vector<FixedPort> fixed_ports(const LintInput& input) {
+  const auto& script = *input.script;
+  std::vector<FixedPort> ports;
+  for (std::size_t i = 0; i < script.programs.size(); ++i) {
+    const auto& program = script.programs[i];
+    const auto listened = program.works ? listened_port(program) : std::nullopt;
+    const auto number = listened ? text::whole_number<std::uint16_t>(listened->port) : std::nullopt;
+    // A user cannot listen below: the number is none of a port, but of an argument that moved up.
+    constexpr std::uint16_t kFirst = 1024;
+    if (!number || *number < kFirst || shell::Allocation::is_port(listened->port)) continue;
+    const auto next = script.in_next_job ? listened_port(script.in_next_job->programs[i]) : std::nullopt;
+    if (next && next->port != listened->port) continue;
+    const bool written = listened->by_default || std::ranges::any_of(input.files, [&](const auto& file) {
+                           return file->text.find(listened->port) != std::string::npos;
+                         });
+    const bool told = std::ranges::any_of(
+        ports, [&](const FixedPort& port) { return port.listened.port == listened->port; });
+    if (written && !told) ports.push_back({&program, *listened});
+  }
+  return ports;
+}
+
+/// "ports 8000 and 29500 are fixed", "torchrun uses port 29500, its default"
+std::string name_ports(const std::vector<FixedPort>& ports) {
+  const auto& first = ports.front();
+  if (ports.size() == 1 && first.listened.by_default)
+    return fmt::format("{} uses port {}, its default", shown_name(*first.program), first.listened.port);
+  if (ports.size() == 1) return fmt::format("port {} is fixed", first.listened.port);
+  std::vector<std::string> numbers;
+  for (const auto& port : ports) numbers.push_back(port.listened.port);
+  const auto last = numbers.back();
+  numbers.pop_back();
+  return fmt::format("ports {} and {} are fixed", text::join(numbers, ", "), last);
+}
+
 constexpr std::uint32_t kPartOfNode = 4;  // GPUs: fewer leave a part of the node to others
 constexpr std::uint32_t kWholeNode = 8;   // as many as most nodes have
 
-void tell_fixed_port(const LintInput& input, const Program& program, const ListenedPort& listened, bool array,
-                     Report& report) {
-  const auto launcher = launcher_of(program);
+void tell_fixed_port(const LintInput& input, const std::vector<FixedPort>& ports, Report& report) {
+  const auto& [program, listened] = ports.front();
+  const auto launcher = launcher_of(*program);
   // torchrun --standalone binds a free port, but only for the processes of one node.
-  const bool one_node = input.nodes.value_or(1) == 1 && !spans_nodes(program);
+  const bool one_node = input.nodes.value_or(1) == 1 && !spans_nodes(*program);
   const bool torch = !launcher || launcher->name == "torchrun";
-  const auto what = listened.by_default
-                        ? fmt::format("{} uses port {}, its default", launcher->name, listened.port)
-                        : fmt::format("port {} is fixed", listened.port);
   const bool part = input.gpus.value_or(0) < kPartOfNode;
+  const bool array = has_option(input.batch, {"--array"});
   report.note(
-      listened.by_option ? program.span : place_of(input, program, "MASTER_PORT"),
-      {fmt::format("{}, but {}", what,
+      listened.by_option ? program->span : place_of(input, *program, "MASTER_PORT"),
+      {fmt::format("{}, but {}", name_ports(ports),
                    array  ? "tasks of the array can run on one node"
                    : part ? "the job uses only part of a node"
                           : "nothing here requests whole nodes (--exclusive)"),
@@ -201,23 +243,49 @@ void tell_fixed_port(const LintInput& input, const Program& program, const Liste
        ""});
 }
 
+/// `--port ${PORT:-8000}`: the next run can have another one.
+bool can_be_given(const FixedPort& port) {
+  return !port.listened.by_default &&
+         std::string_view(port.program->span.file->text).find("-" + port.listened.port + "}") !=
+             std::string_view::npos;
+}
+
+/// Outside of a job: a second run on the same machine.
+void tell_port_of_machine(std::vector<FixedPort> ports, Report& report) {
+  std::erase_if(ports, can_be_given);
+  if (ports.empty()) return;
+  const auto& [program, listened] = ports.front();
+  const auto launcher = launcher_of(*program);
+  report.note(
+      program->span,
+      {fmt::format("{}: a second run on this machine fails", name_ports(ports)),
+       listened.serves ? "its server cannot listen there, and its clients reach the first run's server"
+                       : "\"address already in use\", or its processes meet those of the first run",
+       listened.serves                              ? "--port ${PORT:-" + listened.port + "}"
+       : launcher && launcher->name == "accelerate" ? "--main_process_port ${MASTER_PORT:-29500}"
+       : launcher && launcher->name == "deepspeed"
+           ? "--master_port ${MASTER_PORT:-29500}"
+           : "torchrun --standalone, or --master_port ${MASTER_PORT:-29500}",
+       ""});
+}
+
 void check_fixed_port(const LintInput& input, Report& report) {
-  const bool array = has_option(input.batch, {"--array"});
+  if (!input.script) return;
+  const bool job = input.slurm || !input.batch.empty();
   const bool shares = input.gpus && *input.gpus < kWholeNode;
   const bool alone = std::ranges::any_of(
       input.batch, [](const StepOption& option) { return option.text.starts_with("--exclusive"); });
-  if (!input.script || input.batch.empty() || !shares || alone) return;
-  for (const auto& program : input.script->programs) {
-    const auto listened = program.works ? listened_port(program) : std::nullopt;
-    const auto number = listened ? text::whole_number<std::uint16_t>(listened->port) : std::nullopt;
-    // A user cannot listen below: the number is none of a port, but of an argument that moved up.
-    constexpr std::uint16_t kFirst = 1024;
-    if (!number || *number < kFirst || shell::Allocation::is_port(listened->port)) continue;
-    const bool written = listened->by_default || std::ranges::any_of(input.files, [&](const auto& file) {
-                           return file->text.find(listened->port) != std::string::npos;
-                         });
-    if (written) return tell_fixed_port(input, program, *listened, array, report);
-  }
+  if (job && (input.batch.empty() || !shares || alone)) return;
+  // Nobody starts a script that only serves twice.
+  const bool only_serves = std::ranges::all_of(
+      input.script->programs, [](const Program& one) { return !one.works || is_server(one); });
+  if (!job && only_serves) return;
+  const auto ports = fixed_ports(input);
+  if (ports.empty()) return;
+  if (job)
+    tell_fixed_port(input, ports, report);
+  else
+    tell_port_of_machine(ports, report);
 }
 
 const Registered<Rule> fixed_port_rule{{

@@ -68,6 +68,20 @@ const Program* client_of(const Script& script, std::size_t server) {
   return nullptr;
 }
 
+/// The first program behind a server that uses it, if all of them run in the background: nothing waits for
+/// its end.
+const Program* client_in_background(const Script& script, std::size_t server) {
+  const auto& first = script.programs[server];
+  const auto behind = std::ranges::subrange(script.programs.begin() + static_cast<std::ptrdiff_t>(server) + 1,
+                                            script.programs.end());
+  const auto client = std::ranges::find_if(behind, [&](const Program& program) {
+    return program.works && !is_server(program) && program.span.file == first.span.file;
+  });
+  const bool all = std::ranges::all_of(
+      behind, [](const Program& program) { return program.background || !program.works; });
+  return all && client != behind.end() ? &*client : nullptr;
+}
+
 /// True if the script stops nothing if this program fails, and something otherwise.
 bool leaves_more(const Script& script, const Program& program) {
   const auto* trial = trial_of(script, program.span);
@@ -85,21 +99,23 @@ void check_server_left(const LintInput& input, Report& report) {
       R"re((?m)(?:^|[;&|({]|\bthen|\bdo|\belse)\s*(?:pkill|killall|kill\s+(?:-[^0\s]\S*\s+)?[^-\s]))re");
   const bool kills =
       has_exit_trap(script) || RE2::PartialMatch(text, kKills) || RE2::PartialMatch(text, kEnds);
-  // `nohup vllm serve … &` is meant to stay.
+  // `nohup vllm serve … &` is meant to stay, but not longer than the programs that the script starts for it.
   static const RE2 kStays(R"re(\b(?:nohup|setsid)\s)re");
   for (std::size_t i = 0; i < script.programs.size(); ++i) {
     const auto& server = script.programs[i];
-    if (!server.works || !server.background || !is_server(server) || server.span.file != script.file ||
-        RE2::PartialMatch(std::string(server.span.source_line()), kStays))
+    if (!server.works || !server.background || !is_server(server) || server.span.file != script.file)
       continue;
-    const auto* client = client_of(script, i);
+    const bool stays = RE2::PartialMatch(std::string(server.span.source_line()), kStays);
+    const auto* client = stays ? client_in_background(script, i) : client_of(script, i);
     if (client == nullptr || (kills && !leaves_more(script, *client))) continue;
     const auto name = shown_name(server);
     return report.note(
         server.span,
-        {kills ? fmt::format("if {} in line {} fails, the script ends without stopping {}, which goes on",
-                             shown_name(*client), client->span.line, name)
-               : fmt::format("{} goes on when the script has ended", name),
+        {kills   ? fmt::format("if {} in line {} fails, the script ends without stopping {}, which goes on",
+                               shown_name(*client), client->span.line, name)
+         : stays ? fmt::format("{} goes on when {} in line {} has ended", name, shown_name(*client),
+                               client->span.line)
+                 : fmt::format("{} goes on when the script has ended", name),
          "it holds its GPUs and its port against the next start: outside of a job nothing else ends it",
          "PID=$!; trap 'kill $PID' EXIT", ""});
   }

@@ -78,6 +78,17 @@ TEST(ExitCodeOfTee, WithoutPipefail) {
   }
 }
 
+TEST(ExitCodeOfTee, AndOfOtherFilters) {
+  EXPECT_EQ(found("exit-code-of-tee", script("python a.py 2>&1 | grep -v INFO\n")),
+            Texts{"warning job.sh:1:18 after | grep the exit code of the program is lost"});
+  EXPECT_EQ(found("exit-code-of-tee", script("python a.py | tee log | tail -5\n")),
+            Texts{"warning job.sh:1:23 after | tail the exit code of the program is lost"});
+  for (const auto* fine :
+       {"if python a.py | grep OK; then python b.py; fi\n", "python a.py | grep -q OK && python b.py\n",
+        "n=$(python a.py | tail -1)\npython b.py $n\n", "set -o pipefail\npython a.py | grep -v INFO\n"})
+    EXPECT_EQ(found("exit-code-of-tee", script(fine)), Texts{}) << fine;
+}
+
 TEST(ExitCodeOfTee, EachShellHasItsOwnPipefail) {
   for (const auto* other :
        {"bash -c 'set -o pipefail; python b.py | tee b'\n", "(set -o pipefail; python b.py | tee b)\n",
@@ -130,7 +141,14 @@ TEST(NotWaitedFor, AJobEndsWithItsScript) {
         "python a.py &\nPID=$!\nwait $PID\n",
         "srun bash -c 'python a.py' &\nsrun bash -c 'python b.py &'\nwait\n", "python a.py &\nsleep 5\n"})
     EXPECT_EQ(found("not-waited-for", script(job + fine)), Texts{}) << fine;
-  EXPECT_EQ(found("not-waited-for", script("python a.py &\n")), Texts{});
+}
+
+TEST(NotWaitedFor, OutsideOfAJobItIsTheExitCode) {
+  EXPECT_EQ(found("not-waited-for", script("python a.py &\necho started\n")),
+            Texts{"note job.sh:1:1 the script exits with 0 while python still runs in the background"});
+  for (const auto* fine : {"nohup python a.py > log 2>&1 &\n", "python a.py &\ndisown\n",
+                           "srun python a.py &\n", "python a.py & P=$!\nwait $P\n"})
+    EXPECT_EQ(found("not-waited-for", script(fine)), Texts{}) << fine;
 }
 
 TEST(ExitCodeOfTee, PipefailAmongOtherLetters) {

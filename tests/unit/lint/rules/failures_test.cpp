@@ -90,5 +90,43 @@ TEST(FailurePassed, IfAnotherProgramStarts) {
     EXPECT_EQ(found_on_node("failure-passed", text), Texts{}) << text;
 }
 
+TEST(FailurePassed, NamesTheOthersToo) {
+  EXPECT_EQ(found("failure-passed", script("python a.py\npython b.py\npython c.py\npython d.py\ntrue\n")),
+            Texts{"note job.sh:1:1 if a.py fails, b.py in line 2 starts all the same, and the exit code does "
+                  "not show "
+                  "it; so it is with b.py in line 2 and c.py in line 3"});
+}
+
+TEST(ServerFails, OfANodeOfRay) {
+  EXPECT_EQ(
+      found("server-fails", script(on_node("srun -N1 -n1 ray start --head --port=6379 --block &\nsleep 20\n"
+                                           "ray status\npython train.py\n"))),
+      Texts{"note job.sh:3:1 if ray start fails at its start, train.py in line 6 starts all the same"});
+}
+
+TEST(ServerFails, ADeadlineByTheClockIsReached) {
+  const std::string wait = "D=$((SECONDS + 900))\nuntil curl -sf localhost:8000/health; do\n";
+  const std::string loop = "  (( SECONDS > D )) && exit 1\n  sleep 5\ndone\n";
+  EXPECT_EQ(
+      found("server-fails", script(kServer + wait + loop + "python a.py\nkill $P\n")),
+      Texts{"note job.sh:1:1 if vllm ends while it loads, the script waits for 15 minutes before it gives "
+            "up"});
+}
+
+TEST(EndlessRequeue, WithoutALimit) {
+  const auto told = [](const std::string& text) { return found("endless-requeue", script(on_node(text))); };
+  EXPECT_EQ(told("srun python a.py\n[ -f done ] || sbatch $0\n"),
+            Texts{"note job.sh:4:1 if a.py in line 3 fails, the job starts again, without a limit"});
+  EXPECT_EQ(told("srun python a.py\nif [ \"$(cat s.txt)\" = STOPPED ]; then\n  scontrol requeue "
+                 "$SLURM_JOB_ID\nfi\n"),
+            Texts{"note job.sh:5:3 nothing limits how often the job requeues itself"});
+  for (const std::string fine :
+       {"srun python a.py && sbatch $0\n", "srun python a.py || exit 1\nsbatch $0\n",
+        "srun python a.py\n[ $SLURM_RESTART_COUNT -lt 3 ] && scontrol requeue $SLURM_JOB_ID\n",
+        "N=$((N + 1))\nexport N\nsrun python a.py\nif [ $N -lt $MAX_RUNS ]; then sbatch $0; fi\n",
+        "f() { scontrol requeue $SLURM_JOB_ID; }\ntrap f USR1\nsrun python a.py & wait\n"})
+    EXPECT_EQ(told(fine), Texts{}) << fine;
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

@@ -122,5 +122,61 @@ TEST(SharedFile, WithTheHostsOfTheJob) {
     EXPECT_EQ(job(file), Texts{}) << file;
 }
 
+TEST(SharedFile, WithValuesOfTheJobOrRemovedAtItsEnd) {
+  const auto job = [](const std::string& text) {
+    return found("shared-file", script("#!/bin/bash\n#SBATCH -N 1\n" + text));
+  };
+  EXPECT_EQ(job("echo \"port: $((20000 + SLURM_JOB_ID % 1000))\" > /data/c.yaml\npython a.py --config "
+                "/data/c.yaml\n"),
+            Texts{"warning job.sh:4:1 /data/c.yaml is written anew by each job, with values of that job"});
+  const std::string wrapper =
+      "printf '#!/bin/bash\\nexec \"$@\"\\n' > /data/sel; chmod +x /data/sel\nsrun /data/sel a.x\n";
+  EXPECT_EQ(job(wrapper + "rm -f /data/sel\n"),
+            Texts{"warning job.sh:5:1 this removes /data/sel, which other jobs with this script use, too"});
+  for (const auto& fine :
+       {wrapper, std::string("rm -f /data/c\necho a: 1 > /data/c\npython a.py --config /data/c\n"),
+        std::string("F=/data/$SLURM_JOB_ID.yaml\necho $SLURM_JOB_ID > $F\npython a.py --config $F\nrm $F\n"),
+        std::string("F=$(mktemp /data/XXXXXX)\necho $SLURM_JOB_ID > $F\npython a.py --config $F\nrm $F\n")})
+    EXPECT_EQ(job(fine), Texts{}) << fine;
+}
+
+TEST(LogOverwritten, ByTheNextRun) {
+  EXPECT_EQ(
+      whole("log-overwritten", script("python a.py > /data/a.log 2>&1\npython b.py | tee /data/b.log\n")),
+      (Texts{"the next run of this script overwrites /data/a.log and /data/b.log",
+             "what a run has printed is lost when the script is started again", "NAME-$(date +%F-%H%M%S).log",
+             "bash(1), REDIRECTION; tee(1)"}));
+  for (const std::string fine :
+       {"python a.py >> /data/a.log\n", "python a.py | tee -a /data/a.log\n",
+        "python a.py > /dev/null 2>&1\n", "python a.py > /data/$(date +%F).log\n",
+        "python a.py > /data/$$.log\n", "python a.py > /tmp/a.log\n",
+        "printf -v D '%(%s)T'\npython a.py > /data/$D.log\n", "python a.py > /data/$EPOCHSECONDS.log\n",
+        "#SBATCH -N 1\npython a.py > /data/$SLURM_JOB_ID.log\n"})
+    EXPECT_EQ(found("log-overwritten", script(fine)), Texts{}) << fine;
+}
+
+TEST(LogOverwritten, ByOtherTasksOfAnArray) {
+  const std::string array = "#!/bin/bash\n#SBATCH --array=0-3\n#SBATCH --output=%A_%a.out\n";
+  EXPECT_EQ(found("log-overwritten", script(array + "python a.py > /data/a.log\n")),
+            Texts{"note job.sh:4:1 all tasks of the array write /data/a.log"});
+  EXPECT_EQ(found("log-overwritten", script(array + "python a.py > /data/$SLURM_ARRAY_TASK_ID.log\n")),
+            Texts{});
+}
+
+TEST(LogOverwritten, WithinARun) {
+  EXPECT_EQ(found("log-overwritten", script("for i in 1 2; do\n  python a.py $i > /data/a.log\ndone\n")),
+            Texts{"warning job.sh:2:3 each time it runs, this line overwrites /data/a.log"});
+  EXPECT_EQ(
+      found("log-overwritten", script("python a.py | tee /data/a.log\npython b.py | tee /data/a.log\n")),
+      Texts{"warning job.sh:2:1 this overwrites /data/a.log, the output of line 1"});
+  const std::string next = "the next run of this script overwrites";
+  for (const std::string fine :
+       {"for i in 1 2; do\n  python a.py $i\ndone > /data/a.log\n",
+        "for i in 1 2; do\n  python a.py $i > /data/a.log\n  mv /data/a.log /data/$i.log\ndone\n",
+        "srun -n 2 python a.py > /data/a.log\n", "exec > /data/a.log\npython a.py\npython b.py\n"})
+    for (const auto& one : found("log-overwritten", script(fine)))
+      EXPECT_NE(one.find(next), std::string::npos) << fine << one;
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

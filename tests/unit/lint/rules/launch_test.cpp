@@ -234,6 +234,29 @@ TEST(FixedPort, OfServersAndRay) {
   EXPECT_EQ(port("python server.py --port $((20000 + SLURM_JOB_ID % 1000)) &\npython a.py\n"), Texts{});
 }
 
+TEST(FixedPort, SeveralAreNamedTogether) {
+  EXPECT_EQ(found("fixed-port", script(one_node("vllm serve m --port 8000 &\n"
+                                                "torchrun --nproc_per_node=2 --master_port 29501 a.py\n"))),
+            Texts{"note job.sh:4:1 ports 8000 and 29501 are fixed, but nothing here requests whole nodes "
+                  "(--exclusive)"});
+}
+
+TEST(FixedPort, OutsideOfAJobForASecondRun) {
+  EXPECT_EQ(
+      whole("fixed-port", script("trl vllm-serve --model m &\naccelerate launch --num_processes=2 a.py\n")),
+      (Texts{"ports 8000 and 29500 are fixed: a second run on this machine fails",
+             "its server cannot listen there, and its clients reach the first run's server",
+             "--port ${PORT:-8000}", "bind(2), EADDRINUSE"}));
+  EXPECT_EQ(whole("fixed-port", script("torchrun --nproc_per_node=2 a.py\n")).at(0),
+            "torchrun uses port 29500, its default: a second run on this machine fails");
+  for (const std::string fine :
+       {"torchrun --standalone --nproc_per_node=2 a.py\n", "python a.py\n", "vllm serve m --port 8000\n",
+        "vllm serve m --port ${PORT:-8000} &\npython a.py\n",
+        "P=$((20000 + RANDOM % 10000))\nvllm serve m --port $P &\npython a.py\n",
+        "vllm serve m --port $(date +2%M%S) &\npython a.py\n", "srun torchrun --nproc_per_node=2 a.py\n"})
+    EXPECT_EQ(found("fixed-port", script(fine)), Texts{}) << fine;
+}
+
 TEST(WorldSize, OtherThanTheTasks) {
   const auto size = [](const std::string& text) {
     return found("world-size", script(two_nodes("export MASTER_ADDR=$(hostname)\n" + text)));
