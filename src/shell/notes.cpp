@@ -317,12 +317,10 @@ void Notes::add_guess(std::uint32_t line, std::string command) {
 
 /// The output of programs in the foreground, which have run when the script looks at it.
 bool Notes::is_finished_output(const std::string& path) const {
-  bool found = false;
-  const auto pipe = written_.pipe_into(path);
+  bool found = written_.is_finished_by_tee(path);
   for (const auto& command : recording_.commands) {
-    const bool writes = std::ranges::any_of(command.files, [&](const auto& one) {
-      return one.second == path || (!pipe.empty() && one.second == pipe);
-    });
+    const bool writes =
+        std::ranges::any_of(command.files, [&](const auto& one) { return one.second == path; });
     if (command.fate != Fate::recorded || !writes) continue;
     if (command.background) return false;
     found = true;

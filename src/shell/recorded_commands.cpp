@@ -169,7 +169,7 @@ void RecordedCommands::note_files(const ProgramStart& start, RecordedCommand& co
     if (!own && !known) recording_.passed_on.push_back({command.line, path, command.script});
   }
   for (const auto& [fd, file] : start.files)
-    if (fd > 0 && file.starts_with("pipe:")) written_.job_prints_to(file);
+    if (fd > 0 && file.starts_with("pipe:")) written_.job_prints_to(file, command.background);
   for (const auto& [fd, file] : command.files)
     if (fd > 0) written_.redirected(file);
   command.given = written_.told_to({told, command.environment, command.folder});

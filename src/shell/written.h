@@ -44,8 +44,8 @@ class Written {
   void redirected(const std::string& path) { outputs_.insert(path); }
   /// `cp`, `mv`, `ln`, `install`, `dd` of the job.
   void copied(const ProgramStart& start, const Words& argv);
-  /// A program of the job prints into it.
-  void job_prints_to(const std::string& pipe) { pipes_of_job_.insert(pipe); }
+  /// A program of the job prints into it, in the background or not.
+  void job_prints_to(const std::string& pipe, bool background) { pipes_of_job_[pipe] = background; }
   /// `tee FILE...`, which passes its input on.
   void tee(const ProgramStart& start, const Words& argv);
   /// A task of a step writes it.
@@ -63,10 +63,11 @@ class Written {
            (tee != tees_.end() && pipes_of_job_.contains(tee->second));
   }
 
-  /// The pipe from which `tee` fills this file; empty: none.
-  [[nodiscard]] std::string pipe_into(const std::string& path) const {
+  /// True if `tee` has filled it with the output of a program in the foreground.
+  [[nodiscard]] bool is_finished_by_tee(const std::string& path) const {
     const auto tee = tees_.find(path);
-    return tee == tees_.end() ? "" : tee->second;
+    const auto pipe = tee == tees_.end() ? pipes_of_job_.end() : pipes_of_job_.find(tee->second);
+    return pipe != pipes_of_job_.end() && !pipe->second;
   }
 
   /// The script's own, sorted.
@@ -92,7 +93,7 @@ class Written {
   std::set<std::string> given_;
   std::set<std::string> outputs_;
   std::set<std::string> copied_;  ///< with the folders into which
-  std::set<std::string> pipes_of_job_;
+  std::map<std::string, bool> pipes_of_job_;  ///< in the background?
   std::map<std::string, std::string> tees_;  ///< file → the pipe that is read
   std::set<std::string> folders_;
   std::set<std::string> by_task_;

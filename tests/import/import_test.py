@@ -447,6 +447,19 @@ class Environments(Import):
         roles = self.roles("#SBATCH --nodes=2 --ntasks-per-node=4 --gpus-per-node=4\nsrun python train.py\n")
         self.assertEqual((roles["learner"]["rendezvous"], roles["learner"]["gpus"], roles["learner"]["env"]["SLURM_NPROCS"]), ("torch", 1, "8"))
 
+    def test_gpus_of_amd_are_given_by_the_name_that_hip_reads_too(self):
+        head = "#SBATCH --gpus-per-node=4 --ntasks-per-node=4\n"
+        for text in ("srun bash -c 'export ROCR_VISIBLE_DEVICES=$SLURM_LOCALID; exec python train.py'\n",
+                     "cat > sel <<'X'\n#!/bin/bash\nexport ROCR_VISIBLE_DEVICES=$SLURM_LOCALID\nexec \"$@\"\nX\nchmod +x sel\nsrun ./sel python train.py\n"):
+            role = self.roles(head + text)["learner"]
+            self.assertEqual((role["per_node"], role["gpus"], [name for name in role["env"] if "VISIBLE" in name]), (4, 1, []))
+        result, _, _ = self.import_text(head + "srun bash -c 'export ROCR_VISIBLE_DEVICES=$SLURM_LOCALID; exec python train.py'\n")
+        self.assertIn("ROCR_VISIBLE_DEVICES becomes CUDA_VISIBLE_DEVICES, by which nlaunch gives a process its GPUs and which HIP reads too\n", result.stderr)
+
+    def test_a_decision_by_the_output_of_tee_is_made_up(self):
+        result, _, _ = self.import_text("python gen.py | tee gen.log\nif grep -q row gen.log; then python eval.py; fi\npython train.py\n")
+        self.assertIn("note: line 2: the exit code of `grep -q row gen.log` is made up here", result.stderr)
+
     def test_what_is_alone_on_its_node_sees_all_gpus(self):
         """As in the script: it may start a server on those that its ranks leave."""
         alone = "#SBATCH --gpus-per-node=4\n{}torchrun --nproc_per_node 2 train.py\n"

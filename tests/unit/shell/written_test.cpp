@@ -80,7 +80,7 @@ TEST_F(InLayer, WhatProgramsOfTheJobWriteIsNotTheScripts) {
   write("/job/given", "x");
   written_->redirected("/job/log");
   written_->tee(start("pipe:[1]"), {"tee", "-a", "tee.log"});
-  written_->job_prints_to("pipe:[1]");
+  written_->job_prints_to("pipe:[1]", false);
   written_->given("/job/given");
   EXPECT_EQ(told({"train", "log", "tee.log", "given"}), "");
   EXPECT_EQ(written_->outputs_told_to({{"train", "log"}, {}, "/job"}), std::vector<std::string>{"/job/log"});
