@@ -81,18 +81,6 @@ void hide_loader_variables(pid_t pid, Word environment) {
   }
 }
 
-/// A shell without job control starts background commands with these two signals ignored. Bit N - 1 of SigIgn
-/// in /proc/PID/status is signal N.
-bool ignores_interrupts(pid_t pid) {
-  constexpr std::uint64_t kBoth = 1ULL << (SIGINT - 1) | 1ULL << (SIGQUIT - 1);
-  const auto status = sys::read_proc_file(pid, "status").value_or("");
-  constexpr std::string_view kName = "SigIgn:";
-  const auto at = status.find(kName);
-  constexpr int kHexadecimal = 16;
-  return at != std::string::npos &&
-         (std::strtoull(status.c_str() + at + kName.size(), nullptr, kHexadecimal) & kBoth) == kBoth;
-}
-
 std::uint64_t resident_bytes(pid_t pid) {
   const auto pages = text::split(sys::read_proc_file(pid, "statm").value_or(""), ' ');
   const auto resident = pages.size() > 1 ? text::whole_number<std::uint64_t>(pages[1]) : std::nullopt;
@@ -591,6 +579,7 @@ class Tracer {
     const bool own =
         target == 0 || processes_.contains(target) || (target < -1 && processes_.contains(-target));
     const auto number = static_cast<int>(argument(registers, 1));
+    if (number != 0) watcher_.on_kill(target);
     if (own && target > 0 && number != 0 && watcher_.starts_others(target)) {
       // A program that a script starts in the background and kills at its end would have run for a while by
       // then.
@@ -604,7 +593,8 @@ class Tracer {
     // A server that has exited, because it does not really run, appears to be alive for a while.
     constexpr int kLooks = 3;
     const auto ended = ended_.find(target);
-    const bool lives = ended != ended_.end() && ++ended->second <= kLooks && watcher_.outlives_its_end();
+    const bool lives = ended != ended_.end() && (++ended->second <= kLooks || watcher_.never_ends()) &&
+                       watcher_.outlives_its_end();
     pretend(pid, process, registers, lives ? 0 : -ESRCH);
   }
 

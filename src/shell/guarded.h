@@ -56,6 +56,10 @@ class Watcher {
   [[nodiscard]] virtual bool only_stands_in(pid_t pid) const = 0;
   /// True if a process that has exited appears to be alive for a while: a server that does not really run.
   [[nodiscard]] virtual bool outlives_its_end() const { return true; }
+  /// With that: for as long as the script looks.
+  [[nodiscard]] virtual bool never_ends() const { return false; }
+  /// The script kills it.
+  virtual void on_kill(pid_t /*pid*/) {}
   /// How far the time of day that its processes see is ahead.
   [[nodiscard]] virtual std::chrono::seconds ahead() const { return {}; }
   /// A path in the layer is written, created or removed.

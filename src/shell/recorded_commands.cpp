@@ -135,6 +135,24 @@ bool RecordedCommands::reads_nothing(const ProgramStart& start, const RecordedCo
   return !by_xargs && !RE2::PartialMatch(places_.text_of_line(command.script, command.line), kSaid);
 }
 
+bool RecordedCommands::asks_killed(const Words& query) const {
+  if (killed_.empty()) return false;
+  bool killed = false;
+  for (std::size_t i = 0; i < recording_.commands.size(); ++i) {
+    const auto& command = recording_.commands[i];
+    const bool asked =
+        command.fate != Fate::answered && std::ranges::any_of(command.argv, [&](const auto& word) {
+          const auto value = word.substr(word.find('=') + 1);
+          return is_port(value) && names_port(query, value);
+        });
+    if (!asked) continue;
+    killed = killed_.contains(pids_[i]);
+    for (auto at = command.launcher; at && !killed; at = recording_.commands[*at].launcher)
+      killed = killed_.contains(pids_[*at]);
+  }
+  return killed;
+}
+
 /// The launcher that started it, which may have chosen its directory.
 void RecordedCommands::find_launcher(const ProgramStart& start, RecordedCommand& command) const {
   const auto step = launcher_of(start.environment);

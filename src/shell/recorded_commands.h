@@ -2,6 +2,7 @@
 #include <sys/types.h>
 
 #include <cstddef>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,6 +36,11 @@ class RecordedCommands {
   /// True if the last connection was the same, with only sleep in between.
   [[nodiscard]] bool asks_again(const Words& argv) const;
 
+  /// The process is killed by the script.
+  void killed(pid_t pid) { killed_.insert(pid); }
+  /// True if the port in a query is that of a program which was killed, and not started again.
+  [[nodiscard]] bool asks_killed(const Words& query) const;
+
   /// Adds what is known only at the end, and puts each launcher's commands after it.
   void finish();
 
@@ -50,7 +56,8 @@ class RecordedCommands {
   Places& places_;
   Written& written_;
   Recording& recording_;
-  std::vector<pid_t> pids_;                                    ///< of the commands
+  std::vector<pid_t> pids_;  ///< of the commands
+  std::set<pid_t> killed_;
   std::vector<std::pair<std::size_t, std::string>> printing_;  ///< a command → the pipe it prints to
 };
 

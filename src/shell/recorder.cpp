@@ -25,6 +25,7 @@
 #include "shell/recorded_commands.h"
 #include "shell/stand_ins.h"
 #include "shell/submissions.h"
+#include "shell/tracee.h"
 #include "shell/waits.h"
 #include "sys/files.h"
 #include "sys/proc.h"
@@ -66,6 +67,16 @@ bool nothing_follows(const std::string& script, std::uint32_t line) {
                       is_command);
 }
 
+/// `while busy; do sleep 1; done; python b.py`: what is behind a loop on its last line.
+bool something_follows_loop(const std::string& script, std::uint32_t line) {
+  constexpr std::uint64_t kLargest = 1U << 20U;
+  const auto content = sys::read_regular_file(script, kLargest);
+  const auto lines = text::split(content.value_or(""), '\n');
+  if (line == 0 || line > lines.size()) return false;
+  static const RE2 kBehind(R"(\bdone\b[^;&|#]*(?:[;&|]+\s*)+[^\s;&|#)}])");
+  return RE2::PartialMatch(lines[line - 1], kBehind);
+}
+
 class Recorder final : public Watcher {
  public:
   Recorder(const RecordRequest& request, ScratchLayer& layer, OwnFiles own)
@@ -89,7 +100,7 @@ class Recorder final : public Watcher {
       recording_.not_here.push_back(request_.chdir);
       (void)layer_.make_folder(request_.chdir);
     }
-    return make_own_files(own_, request_.keeps_trace);
+    return make_own_files(own_, request_);
   }
 
   /// The program that starts the script: bash, or a script that starts it on each node.
@@ -110,7 +121,9 @@ class Recorder final : public Watcher {
 
   std::string on_start(const ProgramStart& start) override {
     const auto known = recording_.commands.size();
-    auto program = stand_in_of(of_its_task(start));
+    auto own = of_its_task(start);
+    if (start.path == own_.other()) own.background = own.background || in_background_.contains(start.pid);
+    auto program = stand_in_of(own);
     const bool is_new = recording_.commands.size() > known;
     const bool stands_in = program.starts_with(own_.answers()) || program == kSucceeds || program == kFails;
     if (is_new && recording_.commands.back().fate == Fate::recorded && stands_in)
@@ -162,7 +175,7 @@ class Recorder final : public Watcher {
     if (runs) notes_.guess(places_.line_of(start.pid), start, argv, pipes_.writer_to(start));
     if (runs && watches_output(start, argv)) {
       if (follows_file(argv)) shows_output_.insert(file_of(start, STDOUT_FILENO));
-      const bool finds = looks_for_failure(start, argv) == server_fails();
+      const bool finds = !server_hangs() && looks_for_failure(start, argv) == server_fails();
       if (first_failed_) recording_.guessed.push_back({places_.line_of(start.pid), text::shell_join(argv)});
       note(start, std::move(argv), Fate::answered);
       return answer({"", finds ? 0 : kFailed});
@@ -195,6 +208,8 @@ class Recorder final : public Watcher {
       const bool finds_own = program == "which" && names_own_program(argv);
       if (finds_own || looks_at_this_machine(argv)) notes_.made_up(places_.line_of(start.pid), start, argv);
       if (program == "tee") written_.tee(start, argv);
+      if (program.ends_with("awk") && file_of(start, STDIN_FILENO).starts_with("pipe:"))
+        awks_[start.pid] = {places_.line_of(start.pid), text::shell_join(argv)};
       if (program == "cat" && names_output(start, argv)) shows_output_.insert(file_of(start, STDOUT_FILENO));
       const auto out = file_of(start, STDOUT_FILENO);
       const bool writes =
@@ -206,7 +221,7 @@ class Recorder final : public Watcher {
     if (auto interpreter = interpreter_of(start.path))
       return script("exec {} {} \"$@\"\n", *interpreter, text::shell_quote(start.path));
     if (auto said = answer_of(argv, request_.allocation, node_of_process(start))) {
-      if (server_fails() && asks_the_job(argv)) said = Answer{"", kFailed};
+      if ((server_fails() && asks_the_job(argv)) || commands_.asks_killed(argv)) said = Answer{"", kFailed};
       if (Allocation::is_port(text::trim(said->text))) said->text = free_port(start) + "\n";
       static const Options kKnown{"hostname",      "getent", "host",  "dig",    "nslookup", "ray",
                                   "get_free_port", "conda",  "mamba", "sbatch", "curl",     "wget"};
@@ -243,7 +258,8 @@ class Recorder final : public Watcher {
                      fmt::format("/{}", port)};
     const bool answers = server_fails()
                              ? !node && !is_own(address)
-                             : commands_.is_served(std::to_string(port)) || commands_.asks_again(argv);
+                             : !commands_.asks_killed(argv) &&
+                                   (commands_.is_served(std::to_string(port)) || commands_.asks_again(argv));
     ProgramStart bash;
     bash.pid = pid;
     bash.environment = sys::initial_environment(pid);
@@ -255,7 +271,9 @@ class Recorder final : public Watcher {
 
   [[nodiscard]] bool starts_others(pid_t pid) const override { return launchers_.contains(pid); }
   [[nodiscard]] bool only_stands_in(pid_t pid) const override { return stand_ins_.contains(pid); }
-  [[nodiscard]] bool outlives_its_end() const override { return !server_fails(); }
+  [[nodiscard]] bool outlives_its_end() const override { return !server_fails() || server_hangs(); }
+  [[nodiscard]] bool never_ends() const override { return server_hangs(); }
+  void on_kill(pid_t pid) override { commands_.killed(pid); }
   [[nodiscard]] std::chrono::seconds ahead() const override {
     return std::chrono::seconds(request_.later + (server_fails() ? slept_ : 0));
   }
@@ -279,9 +297,15 @@ class Recorder final : public Watcher {
   void on_end(pid_t pid, int status) override {
     launchers_.erase(pid);
     stand_ins_.erase(pid);
+    in_background_.erase(pid);
     own_variables_.erase(pid);
     places_.read();
     places_.ended(pid);
+    if (const auto one = awks_.find(pid); one != awks_.end()) {
+      constexpr int kError = 2;  // of mawk and gawk: the program is wrong
+      if (WIFEXITED(status) && WEXITSTATUS(status) == kError) recording_.broken.push_back(one->second);
+      awks_.erase(one);
+    }
     if (const auto one = xargs_.find(pid); one != xargs_.end()) {
       recording_.idle.push_back(one->second);
       xargs_.erase(one);
@@ -312,6 +336,10 @@ class Recorder final : public Watcher {
 
   std::string stand_in(pid_t pid, const std::string& path, Missing asked) override {
     places_.read();
+    if (path == kAskedByHandler) {
+      if (ignores_interrupts(pid)) in_background_.insert(pid);
+      return "/dev/null";
+    }
     if (asked == Missing::folder && path == Allocation::kHome) return "/dev/null";
     return programs_.contains(pid) ? std::string() : absent_files_.stand_in(pid, path, asked);
   }
@@ -346,9 +374,11 @@ class Recorder final : public Watcher {
     if (!end.stopped.empty() || end.cut) recording_.failed.clear();  // those were stopped here
     if (const auto end_of_script = places_.last_of_the_script()) {
       recording_.last_line = recording_.waits ? waits_.last_line() : end_of_script->line;
-      recording_.at_its_end = !end_of_script->command.starts_with("exit ") &&
-                              nothing_follows(request_.script, recording_.last_line) &&
-                              traced_at_early_end_ != places_.trace().commands().size();
+      recording_.at_its_end =
+          !end_of_script->command.starts_with("exit ") &&
+          nothing_follows(request_.script, recording_.last_line) &&
+          !(recording_.waits && something_follows_loop(request_.script, recording_.last_line)) &&
+          traced_at_early_end_ != places_.trace().commands().size();
     }
     if (request_.per_node && !recording_.failed.empty()) {
       recording_.last_line = recording_.failed[0].line;
@@ -368,6 +398,7 @@ class Recorder final : public Watcher {
 
  private:
   [[nodiscard]] bool server_fails() const { return request_.failing && request_.failing->serves; }
+  [[nodiscard]] bool server_hangs() const { return server_fails() && request_.failing->hangs; }
   /// The command that was noted last is the one that fails.
   bool fails_now() {
     const auto& command = recording_.commands.back();
@@ -379,7 +410,9 @@ class Recorder final : public Watcher {
   [[nodiscard]] std::uint64_t now() const { return began_ + static_cast<std::uint64_t>(ahead().count()); }
   static bool is_http(const std::string& program) { return program == "curl" || program == "wget"; }
   /// A query to a host of the job, or for one of its processes.
-  static bool asks_the_job(const Words& argv) {
+  [[nodiscard]] bool asks_the_job(const Words& argv) const {
+    static const Options kProcesses{"ps", "pgrep"};
+    if (server_hangs() && kProcesses.contains(program_name(argv[0]))) return false;
     static const Options kAsks{"curl", "wget", "nc", "ncat", "ray", "ps", "pgrep"};
     constexpr std::array<std::string_view, 5> kHosts{"localhost", "127.0.0.1", "0.0.0.0", "rec-node-",
                                                      "10.77."};
@@ -754,6 +787,7 @@ class Recorder final : public Watcher {
   Waits waits_{request_.failing ? Waits(kWaitsOfFailure) : Waits()};
   std::map<pid_t, std::uint32_t> shells_of_tasks_;           ///< the lines of their steps
   std::set<pid_t> launchers_;                                ///< that run
+  std::set<pid_t> in_background_;                            ///< that bash started with &
   std::set<pid_t> stand_ins_;                                ///< of programs
   std::map<pid_t, std::string> called_;                      ///< scripts that run, by their shells
   std::optional<std::size_t> traced_at_early_end_;           ///< of the last of them that failed
@@ -761,6 +795,7 @@ class Recorder final : public Watcher {
   std::map<pid_t, Task> tasks_;                              ///< of the shells that began them
   std::size_t unrecorded_ = 0;           ///< tasks of the largest step that was not recorded completely
   std::map<pid_t, std::size_t> copies_;  ///< cp and similar programs that run here: which command
+  std::map<pid_t, Absent> awks_;         ///< those that read a pipe
   std::map<pid_t, Absent> xargs_;        ///< those that have started nothing
   std::set<std::string> shows_output_;   ///< pipes into which `cat` prints the output of a recorded program
   std::set<pid_t> programs_;             ///< processes that are no longer shells

@@ -84,6 +84,7 @@ struct Recording {
       not_here;                    ///< files and directories that exist only on the cluster, treated as empty
   std::vector<Absent> asked_for;   ///< `[ -f PATH ]` was answered with no
   std::vector<Absent> waited_for;  ///< `while [ ! -f PATH ]`: nothing here makes it
+  std::vector<Absent> broken;      ///< a tool of this machine failed (`name`) within a pipe: awk cannot do it
   std::vector<Absent> guessed;     ///< commands whose exit code the script asks for, which is made up
   std::vector<Absent> ended_early;  ///< scripts that it calls, and that exited with a code (`name`) within
   std::vector<Absent> made_up;  ///< the script reads the output of a command (`name`), which is made up or
@@ -132,6 +133,7 @@ struct FailingProgram {
   /// that tells of readiness, and no process that has exited appears to be alive. The time is that of the
   /// start and of the script's `sleep`.
   bool serves = false;
+  bool hangs = false;  ///< the server runs on and does not answer: only queries to the job's hosts fail
 
   [[nodiscard]] bool is(const RecordedCommand& command) const;
 };

@@ -38,8 +38,8 @@ std::vector<std::string> known_programs() {
 
 /// Read by every bash before its script. Defines the functions of a cluster's login shell that change the
 /// shell itself.
-std::string start_file(const OwnFiles& own, bool keeps_trace) {
-  return fmt::format(R"({0}() {{ exec {1} "$@"; }}
+std::string start_file(const OwnFiles& own, const RecordRequest& request) {
+  return fmt::format(R"({0}() {{ exec {1} "$@" 198<{7}; }}
 conda() {{
   command conda "$@"
   [[ ${{1-}} == activate ]] || return 0
@@ -68,7 +68,7 @@ deactivate() {{
 module() {{ command module "$@"; export LD_LIBRARY_PATH=${{LD_LIBRARY_PATH-/rec/modules/lib}}; }}
 ml() {{ command ml "$@"; export LD_LIBRARY_PATH=${{LD_LIBRARY_PATH-/rec/modules/lib}}; }}
 if [[ -n ${{NLAUNCH_RECORDED_FOLDER-}} ]]; then cd "$NLAUNCH_RECORDED_FOLDER"; unset NLAUNCH_RECORDED_FOLDER OLDPWD; fi
-RANDOM=1
+RANDOM={6}
 exec 199>>{2}
 BASH_XTRACEFD=199
 PS4=$'{3}'
@@ -80,8 +80,8 @@ unset nlaunch_name nlaunch_kept
 {4}set -x
 )",
                      kHandler, own.other(), own.trace(), Trace::kPrompt,
-                     keeps_trace ? fmt::format("set -T\ntrap '{}' DEBUG\n", Trace::kGoesOn) : "",
-                     Allocation::kHome);
+                     request.keeps_trace ? fmt::format("set -T\ntrap '{}' DEBUG\n", Trace::kGoesOn) : "",
+                     Allocation::kHome, 1 + request.later, kAskedByHandler);
 }
 
 /// Files that `source NAME` finds on PATH, such as those next to conda: `source activate ENVIRONMENT`. In the
@@ -151,14 +151,14 @@ bool is_of_given(std::string_view text) {
   return text.find(kTextOfGiven.substr(0, kTextOfGiven.size() - 1)) != std::string_view::npos;
 }
 
-bool make_own_files(const OwnFiles& own, bool keeps_trace) {
+bool make_own_files(const OwnFiles& own, const RecordRequest& request) {
   std::error_code error;
   fs::create_directory(own.programs(), error);
   fs::create_directory(own.answers(), error);
   const auto put = [](const std::string& path, const std::string& text, mode_t mode) {
     return sys::write_file_atomically(path, text, mode).has_value();
   };
-  const bool made = put(own.start(), start_file(own, keeps_trace), 0644) && put(own.trace(), "", 0644) &&
+  const bool made = put(own.start(), start_file(own, request), 0644) && put(own.trace(), "", 0644) &&
                     put(own.other(), "", 0755) && put(own.input(), "", 0644) && put(own.output(), "", 0644);
   return made &&
          std::ranges::all_of(kSourcedByName,

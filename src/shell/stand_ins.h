@@ -34,9 +34,12 @@ inline constexpr std::string_view kTextOfGiven = "# nlaunch: what is in this fil
 /// True for such a text, or one that was made of it.
 bool is_of_given(std::string_view text);
 
-/// Creates the files in the existing directory. `keeps_trace`: as in RecordRequest. Returns false if they
-/// cannot be written.
-bool make_own_files(const OwnFiles& own, bool keeps_trace);
+/// Opened by a process in the last moment in which it ignores signals, if bash started it with &: a program
+/// that is missing runs by a function of bash, whose exec restores them.
+constexpr const char* kAskedByHandler = "/rec/handler";
+
+/// Creates the files in the existing directory. Returns false if they cannot be written.
+bool make_own_files(const OwnFiles& own, const RecordRequest& request);
 
 /// Creates in the layer what the request says is there: files on the cluster, files that were written before,
 /// and the hosts of its allocation, whose names bash itself looks up.

@@ -6,8 +6,12 @@
 #include <sys/uio.h>
 
 #include <array>
+#include <csignal>
 #include <cstdint>
+#include <cstdlib>
 #include <string_view>
+
+#include "sys/proc_threads.h"
 
 namespace nlaunch::shell {
 
@@ -106,6 +110,16 @@ bool write_memory(pid_t pid, Word to, std::span<const char> from) {
   iovec here{const_cast<char*>(from.data()), from.size()};
   iovec there{reinterpret_cast<void*>(to), from.size()};
   return ::process_vm_writev(pid, &here, 1, &there, 1, 0) == static_cast<ssize_t>(from.size());
+}
+
+bool ignores_interrupts(pid_t pid) {
+  constexpr std::uint64_t kBoth = 1ULL << (SIGINT - 1) | 1ULL << (SIGQUIT - 1);
+  const auto status = sys::read_proc_file(pid, "status").value_or("");
+  constexpr std::string_view kName = "SigIgn:";
+  const auto at = status.find(kName);
+  constexpr int kHexadecimal = 16;
+  return at != std::string::npos &&
+         (std::strtoull(status.c_str() + at + kName.size(), nullptr, kHexadecimal) & kBoth) == kBoth;
 }
 
 void hide_vdso(pid_t pid) {

@@ -27,6 +27,9 @@ void restore_arguments(Registers& registers, const Registers& before);
 constexpr int kNoCall = -1;
 bool make_other_call(pid_t pid, Registers& registers, int number);
 
+/// A shell without job control starts background commands with these two signals ignored. Bit N - 1 of SigIgn
+/// in /proc/PID/status is signal N.
+bool ignores_interrupts(pid_t pid);
 /// Takes the vDSO from a program that has just been started, so that it asks the kernel for the time.
 void hide_vdso(pid_t pid);
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <map>
 
 #include "base/text.h"
@@ -22,6 +23,18 @@ bool is_shell(const std::string& program) {
 bool is_of_system(const std::filesystem::path& path) {
   const auto folder = path.parent_path();
   return folder == "/usr/bin" || folder == "/bin" || folder == "/usr/local/bin";
+}
+
+bool is_port(const std::string& text) {
+  constexpr std::uint16_t kFirst = 1024;
+  return text::whole_number<std::uint16_t>(text).value_or(0) >= kFirst;
+}
+
+bool names_port(const Words& words, const std::string& port) {
+  return std::ranges::any_of(words, [&](const auto& word) {
+    return word == port || word.ends_with("=" + port) || word.contains(":" + port) ||
+           word.ends_with("/" + port);
+  });
 }
 
 bool has(const Words& argv, std::string_view word) {

@@ -21,6 +21,11 @@ bool is_shell(const std::string& program);
 /// True for a file in a directory of the system's programs, from which alone they run.
 bool is_of_system(const std::filesystem::path& path);
 bool has(const Words& argv, std::string_view word);
+
+/// True for the number of a port that a user may listen on.
+bool is_port(const std::string& text);
+/// True if a word has this port: "8000", "--port=8000", "http://localhost:8000/health", "/dev/tcp/HOST/8000".
+bool names_port(const Words& words, const std::string& port);
 /// The words starting at an index.
 Words rest(const Words& argv, std::size_t from);
 

@@ -92,9 +92,9 @@ class Written {
   const ScratchLayer& layer_;
   std::set<std::string> given_;
   std::set<std::string> outputs_;
-  std::set<std::string> copied_;  ///< with the folders into which
+  std::set<std::string> copied_;              ///< with the folders into which
   std::map<std::string, bool> pipes_of_job_;  ///< in the background?
-  std::map<std::string, std::string> tees_;  ///< file → the pipe that is read
+  std::map<std::string, std::string> tees_;   ///< file → the pipe that is read
   std::set<std::string> folders_;
   std::set<std::string> by_task_;
   std::vector<Copy> copies_;

@@ -637,6 +637,39 @@ TEST_F(Recorded, TheClockOfAServerThatFailsGoesOnWithSleep) {
   }
 }
 
+TEST_F(Recorded, AServerThatHangsRunsAndDoesNotAnswer) {
+  request_.failing = FailingProgram{folder_ / "job.sh", 1, "vllm serve", true, true};
+  const std::string starts = "vllm serve m --port 8000 > log & P=$!\n";
+  for (const std::string asks :
+       {"curl -sf localhost:8000/health", "grep -q ready log", "grep -q Error log"}) {
+    record(starts + "sleep 1\n" + asks + " || exit 7\n");
+    EXPECT_EQ(recording_.exit_code, 7) << asks;
+  }
+  record(starts + "for i in 1 2 3 4 5 6 7 8; do kill -0 $P || exit 7; sleep 1; done\n");
+  EXPECT_EQ(recording_.exit_code, 0);
+}
+
+TEST_F(Recorded, AServerThatWasKilledDoesNotAnswer) {
+  const std::string starts = "vllm serve m --port 8000 & P=$!\n";
+  EXPECT_EQ(
+      record(starts + "curl -sf localhost:8000/health && kill $P\nuntil ! curl -sf localhost:8000/health; "
+                      "do sleep 5; done\npython a.py\n")
+          .stopped,
+      "");
+  EXPECT_EQ(record(starts + "kill $P\nvllm serve n --port 8000 &\ncurl -sf localhost:8000/health || exit 7\n")
+                .exit_code,
+            0);
+  EXPECT_EQ(record(starts + "kill $P\ncurl -sf localhost:9000/health || exit 7\n").exit_code, 0);
+}
+
+TEST_F(Recorded, AProgramInALoopWithItsOwnInputIsInTheBackground) {
+  for (const std::string input : {" <<< \"$(printf 'a\\nb')\"", " < /etc/hostname"}) {
+    record("while read -r s; do no-such-program $s & done" + input + "\nwait\nno-such-program z\n");
+    EXPECT_TRUE(recording_.commands.at(0).background) << input;
+    EXPECT_FALSE(recording_.commands.back().background) << input;
+  }
+}
+
 TEST_F(Recorded, AJobOfALaterTime) {
   constexpr std::uint64_t kLater = 100'000;
   request_.later = kLater;
