@@ -218,6 +218,7 @@ std::optional<shell::Submission> submitted_by(const ImportArgs& args, const Call
   request.in_job = false;
   const auto recording = shell::record(request);
   if (!recording || !recording->whole()) return std::nullopt;
+  if (!recording->unread.empty()) return std::nullopt;  // there may be more
   const auto* submission = import::only_submission(*recording);
   return submission == nullptr ? std::nullopt : std::optional(*submission);
 }

@@ -2,6 +2,7 @@
 #include <re2/re2.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -142,6 +143,24 @@ void remarks_of_servers(const Remarked& script, Imported& out) {
   }
 }
 
+/// The role of a program that runs beside another one, both in the background, and does not serve; nullptr
+/// if there is none.
+const ImportedRole* beside(const lint::Script& script, const Imported& out, std::size_t program) {
+  const auto& one = script.programs[program];
+  for (std::size_t i = program + 1; i < script.programs.size(); ++i) {
+    const auto& other = script.programs[i];
+    const bool serves =
+        !other.works || !other.background || lint::is_server(other) || lint::is_ray_node(other);
+    if (serves || (one.step && one.step == other.step) || shell::had_ended(one.waited, other.waited))
+      continue;
+    const auto index = role_of(out, other.recorded_as);
+    const bool ends =
+        index && out.roles[*index].ends_run.value_or(out.roles[*index].kind == RoleKind::learner);
+    if (ends) return &out.roles[*index];
+  }
+  return nullptr;
+}
+
 /// What the script does if the program of a role fails, as bash did it: a run stops, and fails.
 void remarks_of_failures(const lint::Script& script, Imported& out) {
   auto& remarks = out.remarks[Destination::roles];
@@ -152,6 +171,7 @@ void remarks_of_failures(const lint::Script& script, Imported& out) {
   };
   Roles passed;
   Roles hidden;
+  bool tells_of_rest = false;
   const auto add = [](Roles& roles, const std::string& name, std::uint32_t line, bool is_hidden) {
     if (roles.names.empty()) roles.line = line;
     roles.names.push_back(name);
@@ -177,7 +197,14 @@ void remarks_of_failures(const lint::Script& script, Imported& out) {
       add(passed, role->name, line, trial.exit_code == 0);
     else if (trial.exit_code == 0)
       add(hidden, role->name, line, true);
-    else if (trial.exit_code && *trial.exit_code != 1)
+    else if (const auto* other = beside(script, out, trial.program);
+             other != nullptr && script.programs[trial.program].background && !trial.kills &&
+             !tells_of_rest) {
+      tells_of_rest = true;
+      remarks.push_back(
+          {line, fmt::format("if {} fails, the script lets {} run to its end: here the run stops it",
+                             role->name, other->name)});
+    } else if (trial.exit_code && *trial.exit_code != 1)
       remarks.push_back({line, fmt::format("if {} fails, the script exits with {}: here the run exits with "
                                            "the code of {}",
                                            role->name, *trial.exit_code, role->name)});
@@ -191,9 +218,35 @@ void remarks_of_failures(const lint::Script& script, Imported& out) {
                                                 listed(hidden.names))});
 }
 
+/// `[ $code -ne 0 ] && echo failed` as the last line.
+void remark_of_its_code(const shell::Recording& recording, Imported& out) {
+  if (recording.exit_code == 0 || !recording.stopped.empty()) return;
+  out.remarks[Destination::roles].push_back(
+      {recording.last_line, fmt::format("the script exits with {} although all its programs succeed: the run "
+                                        "exits with 0",
+                                        recording.exit_code)});
+}
+
+/// `nvidia-smi dmon > gpu.log &`: what only asks is not started, and its file not written.
+void remarks_of_monitors(const shell::Recording& recording, Imported& out) {
+  std::set<std::pair<std::uint32_t, std::string>> told;
+  for (const auto& one : recording.commands) {
+    const auto file = one.files.find(1);
+    if (one.fate != shell::Fate::answered || file == one.files.end() || file->second.starts_with("/dev/"))
+      continue;
+    const auto name = file->second.substr(file->second.rfind('/') + 1);
+    const auto words = text::printable(text::shell_join(one.argv));
+    if (!told.emplace(one.line, words).second) continue;
+    out.remarks[Destination::roles].push_back(
+        {one.line, fmt::format("`{}` is not imported, and {} not written", words, text::printable(name))});
+  }
+}
+
 }  // namespace
 
 void add_remarks_on_its_end(const Remarked& script, Imported& out) {
+  remark_of_its_code(script.recording, out);
+  remarks_of_monitors(script.recording, out);
   remarks_of_its_end(script, out);
   remarks_of_unawaited(script, out);
   remark_of_ray(out);

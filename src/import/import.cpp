@@ -64,17 +64,19 @@ void import_walltime(const JobDirectives& directives, Imported& out) {
 void import_limits_of_waits(const lint::Script& script, Imported& out) {
   for (const auto& trial : script.trials) {
     const auto index = role_of(out, script.programs[trial.program].recorded_as);
-    if (!index || !trial.serves || !trial.exit_code || !trial.asked || trial.waited == 0) continue;
+    if (!index || !trial.hung || !trial.hung->exit_code || !trial.hung->asked || trial.hung->waited == 0)
+      continue;
+    const auto waited = trial.hung->waited;
     auto* role = &out.roles[*index];
     if (!role->ready || role->ready->timeout.empty()) continue;
-    if (trial.later.empty())
-      role->ready->timeout = fmt::format("{}s", trial.waited);
+    if (trial.hung->later.empty())
+      role->ready->timeout = fmt::format("{}s", waited);
     else
       role->remarks.push_back(
           {role->ready->line,
            fmt::format("after {} s without an answer the script goes on: here the run waits "
                        "longer, and fails then",
-                       trial.waited)});
+                       waited)});
   }
 }
 

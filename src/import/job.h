@@ -48,8 +48,8 @@ bool waits(const shell::RecordedCommand& command);
 /// For a server on several nodes, only the first node answers.
 enum class ServerNode { first, other, differs_by_task };
 ServerNode node_of_server(const shell::Words& program);
-/// The port of a server that does not name one, and its health check path.
-const char* default_port(const shell::Words& program);
+/// The port of a server, its default if it names none, and its health check path.
+std::string port_of_engine(const Part& part);
 const char* health_path(const shell::Words& program);
 /// True if it names no host and therefore listens only on 127.0.0.1.
 bool listens_locally(const shell::Words& program);

@@ -276,7 +276,7 @@ class Readiness {
         continue;
       const bool own = role.ready && role.ready->http.contains(":" + port + "/");
       const bool by_default = job_.kept[i].work.work == Work::engine && !option_of(part.program, "--port") &&
-                              port == default_port(part.program);
+                              port == port_of_engine(part);
       if (!own && !by_default && !names_port(part.program, port)) continue;
       const auto path = url.find('/', url.find("://") == std::string::npos ? 0 : url.find("://") + 3);
       const bool is_local =

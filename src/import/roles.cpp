@@ -497,19 +497,12 @@ class Roles {
     const auto server = node_of_server(part.program);
     if (kept.work.work == Work::engine && !on_socket && server != ServerNode::other && is_waited_for(kept) &&
         !is_own_script(part.program)) {
-      auto port = option_of(part.program, "--port");
-      // Text Generation Inference also reads it from there (launcher/src/main.rs).
-      const auto said = part.changes.find("PORT");
-      if (!port && shell::program_name(part.program[0]) == "text-generation-launcher" &&
-          said != part.changes.end())
-        port = said->second;
       const auto host = server != ServerNode::first     ? fmt::format("${{role.{}.0.host}}", kept.name)
                         : listens_locally(part.program) ? "127.0.0.1"
                                                         : "${self.host}";
-      role.ready =
-          ImportedReady{.http = fmt::format("http://{}:{}{}", host, port.value_or(default_port(part.program)),
-                                            health_path(part.program)),
-                        .timeout = kServerTimeout};
+      role.ready = ImportedReady{
+          .http = fmt::format("http://{}:{}{}", host, port_of_engine(part), health_path(part.program)),
+          .timeout = kServerTimeout};
     }
     if (is_ray(kept)) complete_ray(kept, part, role);
     if (!part.problem.empty()) role.remarks.push_back({part.line, part.problem});
@@ -545,7 +538,11 @@ class Roles {
   void tell_of_gpus(const Kept& kept, const Part& part, const ImportedRole& role) {
     const auto all = job_.where(part).gpus_per_node;
     const auto sees = role.rendezvous && role.gpus == 1 ? most_on_a_node(part) : role.gpus;
-    const bool prepares = kept.exits || !(part.background || kept.main);
+    const bool beside_engine = std::ranges::any_of(job_.kept, [&](const Kept& other) {
+      return other.work.work == Work::engine && other.gpus > 0 && runs_beside(other, kept);
+    });
+    const bool prepares =
+        (kept.exits || !(part.background || kept.main)) && !(beside_engine && is_python(part));
     if ((sees == 0 && prepares) || sees >= all || visible_of(part) || is_ray(kept) || role.sees_gpus_of_ray)
       return;
     const bool bound = std::ranges::any_of(
@@ -553,12 +550,22 @@ class Roles {
           return shell::option(part.step, words_of_step(part), "", name).has_value();
         });
     job_.out.fewer_gpus = job_.out.fewer_gpus || !bound;
-    if (!bound)
-      job_.out.remarks[Destination::roles].push_back(
-          {part.line,
-           fmt::format(
-               "{} sees {} of its node's {} GPUs (CUDA_VISIBLE_DEVICES), but all of them in the script",
-               role.name, sees, all)});
+    if (bound) return;
+    const auto what = fmt::format(
+        " sees {} of its node's {} GPUs (CUDA_VISIBLE_DEVICES), but all of them in the script", sees, all);
+    auto& remarks = job_.out.remarks[Destination::roles];
+    // The programs of a loop are told of together.
+    const auto same = std::ranges::find_if(
+        remarks, [&](const Remark& one) { return one.line == part.line && one.text.ends_with(what); });
+    if (same == remarks.end())
+      remarks.push_back({part.line, role.name + what});
+    else
+      same->text = (same->text.starts_with("each of ") ? "" : "each of ") +
+                   same->text.substr(0, same->text.size() - what.size()) + ", " + role.name + what;
+  }
+
+  static bool is_python(const Part& part) {
+    return shell::program_name(part.program[0]).starts_with("python");
   }
 
   /// True if the script waits for a time or a server before it starts what follows.
@@ -649,6 +656,11 @@ class Roles {
       const auto folder = ray.substr(0, ray.rfind('/') + 1);
       const auto [nodes, gpus] = size_of_ray();
       role.ready = ray_is_whole(nodes, gpus, escaped(folder) + "python3");
+      // `./env.sh ray start`: what sets its environment.
+      const auto start = std::ranges::find(role.command, ray);
+      const shell::Words prefix(role.command.begin(), start);
+      if (start != role.command.end() && !shell::has(prefix, "-c"))
+        role.ready->exec.insert(role.ready->exec.begin(), prefix.begin(), prefix.end());
     }
   }
 

@@ -456,6 +456,26 @@ class Environments(Import):
         result, _, _ = self.import_text(head + "srun bash -c 'export ROCR_VISIBLE_DEVICES=$SLURM_LOCALID; exec python train.py'\n")
         self.assertIn("ROCR_VISIBLE_DEVICES becomes CUDA_VISIBLE_DEVICES, by which nlaunch gives a process its GPUs and which HIP reads too\n", result.stderr)
 
+    def test_the_time_of_a_wait_is_that_for_a_server_that_hangs(self):
+        script = ("vllm serve m --port 8471 &\nP=$!\nsleep 10\nfor i in $(seq 1 30); do\n  if curl -s http://localhost:8471/health >/dev/null; then break; fi\n"
+                  "  if ! kill -0 $P 2>/dev/null; then exit 1; fi\n  sleep 5\n  [ $i -lt 30 ] || exit 1\ndone\npython train.py\nkill $P\n")
+        self.assertEqual(self.roles("#SBATCH --gpus-per-node=2\n" + script)["engine"]["ready"]["timeout"], "155s")
+        result, _, _ = self.import_text("#SBATCH --gpus-per-node=2\n" + script.replace("  [ $i -lt 30 ] || exit 1\n", ""))
+        self.assertIn("without an answer the script goes on: here the run waits longer, and fails then", result.stderr)
+
+    def test_the_port_of_ollama(self):
+        roles = self.roles("#SBATCH --gpus-per-node=1\nexport OLLAMA_HOST=127.0.0.1:12000\nollama serve &\nsleep 10\npython a.py\nkill %1\n")
+        self.assertTrue(roles["ollama" if "ollama" in roles else "engine"]["ready"]["http"].startswith("http://127.0.0.1:12000/"), roles)
+
+    def test_what_a_script_does_otherwise_at_its_end(self):
+        for script, note in (
+                ("python a.py & P=$!\npython b.py & Q=$!\nF=0\nwait $P || F=1\nwait $Q || F=1\nexit $F\n",
+                 "line 1: if a fails, the script lets learner run to its end: here the run stops it"),
+                ("python a.py\nR=$?\n[ $R -ne 0 ] && echo failed\n", "line 3: the script exits with 1 although all its programs succeed: the run exits with 0"),
+                ("nvidia-smi dmon -s u > d.log & M=$!\npython a.py\nkill $M\n", "line 1: `nvidia-smi dmon -s u` is not imported, and d.log not written")):
+            result, _, _ = self.import_text(script)
+            self.assertIn(note, result.stderr)
+
     def test_a_decision_by_the_output_of_tee_is_made_up(self):
         result, _, _ = self.import_text("python gen.py | tee gen.log\nif grep -q row gen.log; then python eval.py; fi\npython train.py\n")
         self.assertIn("note: line 2: the exit code of `grep -q row gen.log` is made up here", result.stderr)

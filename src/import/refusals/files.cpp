@@ -58,18 +58,20 @@ bool has_fixed_patterns(const std::vector<std::string>& lines, std::uint32_t lin
 }
 
 /// The made-up name in a comparison: `[[ $(hostname) == nid* ]]`, `[ "$SLURM_CLUSTER_NAME" = juwels ]`. A
-/// test for one particular other host (`login`) does not count: no node of the cluster is that host either.
+/// test for a login node does not count: no node of the job is one.
 std::optional<std::string> name_compared(const shell::Words& words) {
   constexpr std::array<std::string_view, 4> kOperators{"==", "=", "!=", "=~"};
   for (std::size_t i = 1; i + 1 < words.size(); ++i) {
     if (std::ranges::find(kOperators, words[i]) == kOperators.end()) continue;
     const auto& left = words[i - 1];
     const auto& right = words[i + 1];
+    static const RE2 kNoNode(R"((?i)log-?in|local|front|head|^""$|^''$|^$)");
     const bool is_pattern = words[i] == "=~" || right.find_first_of("*?[") != std::string::npos;
+    const bool may_be_node = !RE2::PartialMatch(right, kNoNode);
     // `== *" "*`: whether it is a list.
     const bool is_of_blanks = right.find_first_not_of("*? \t'\"\\") == std::string::npos;
     if (is_made_up_name(left) && right.find("rec-") == std::string::npos && !is_of_blanks &&
-        (is_pattern || !shell::node_of(left)))
+        (is_pattern || may_be_node || !shell::node_of(left)))
       return left;
   }
   return std::nullopt;
@@ -92,10 +94,10 @@ std::optional<std::string> name_of_case(const shell::Recording& recording, const
 
 Sentences decides_by_a_name(const Examined& script) {
   return of_each(script.recording.traced, [&](const auto& one) -> std::string {
-    if (one.script.substr(one.script.rfind('/') + 1) != script.out.script) return {};
+    const bool own = one.script.empty() || one.script.ends_with("/" + script.out.script);
     const auto words = shell::words_of(one.text);
     std::optional<std::string> name;
-    if (words.size() > 2 && words[0] == "case" && has_fixed_patterns(script.lines, one.line))
+    if (own && words.size() > 2 && words[0] == "case" && has_fixed_patterns(script.lines, one.line))
       name = name_of_case(script.recording, one.text);
     const auto& printed = script.recording.printed;
     if (std::ranges::find(printed, one.line, &shell::Absent::line) != printed.end())
@@ -107,8 +109,19 @@ Sentences decides_by_a_name(const Examined& script) {
                             : *name == "rec-partition"           ? "--env SLURM_JOB_PARTITION=NAME"
                                                                  : "--prints hostname=NAME";
     return fmt::format(
-        "line {}: the script decides by '{}', which is a made-up name: give that of the cluster with {}",
-        one.line, *name, how);
+        "line {}{}: the script decides by '{}', which is a made-up name: give that of the cluster with {}",
+        one.line, own ? "" : " of " + text::printable(shell::program_name(one.script)), *name, how);
+  });
+}
+
+/// `awk '{print gensub(...)}'` where awk is mawk: the text that it should print becomes empty.
+Sentences needs_another_tool(const Examined& script) {
+  return of_each(script.recording.broken, [](const auto& one) {
+    return fmt::format(
+        "line {}: `{}` fails with the awk of this machine, so what it would print is missing: give its "
+        "output "
+        "with --prints 'PART OF THE COMMAND=TEXT'",
+        one.line, text::printable(one.name));
   });
 }
 
@@ -203,6 +216,7 @@ std::span<const Refusal> refusals_of_files() {
       Refusal{"import.unknown-output", reads_unknown_output},
       Refusal{"import.made-up", depends_on_the_machine},
       Refusal{"import.name", decides_by_a_name},
+      Refusal{"import.tool", needs_another_tool},
       Refusal{"import.output-file", passes_output_on},
       Refusal{"import.no-folder", lacks_a_folder},
       Refusal{"import.unknown-contents", reads_unknown_contents},
