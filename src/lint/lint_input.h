@@ -139,11 +139,13 @@ struct Trial {
   bool waits = false;              ///< then: it only waited, until that was enough
   std::uint64_t waited = 0;        ///< seconds of `sleep` between the failure and the last question for it
   bool asked = false;              ///< there was a question
-  bool ends_nothing = false;       ///< it killed and stopped nothing, and something without the failure
+  bool kills = false;              ///< it killed or stopped something
+  bool ends_nothing = false;       ///< it did not, and does without the failure
   bool sure = true;  ///< false: it asked for something that is made up, and may depend on the failure
   std::vector<std::size_t> later{};        ///< programs that start after it without a failure, and did
   std::vector<Substitute> replacements{};  ///< what started only because of the failure, or once more
   std::uint32_t submits_itself = 0;        ///< the line on which the job submits or requeues itself; 0: none
+  std::shared_ptr<const Trial> hung{};  ///< of a server: what the script does if it runs, but never answers
 };
 
 /// A part of a script that bash did not reach.
@@ -214,7 +216,8 @@ struct LintInput {
   std::vector<ExposedSecret> secrets;  ///< in a script's text and its commands
   std::vector<Reading> readings;
   std::optional<Script> script;
-  std::set<std::string> began_with;  ///< names in a script's initial environment
+  std::set<std::string> began_with;     ///< names in a script's initial environment
+  std::vector<std::string> existing{};  ///< what the user says the cluster has: as in shell::RecordRequest
   /// Whether a directory exists on this machine; empty: not checked (a script is often linted elsewhere).
   std::function<bool(const std::string&)> folder_exists;
   /// The file system of a path if it is shared between machines: "nfs"; else empty.

@@ -121,14 +121,24 @@ std::optional<Launcher> launcher_of(const Program& program) {
   return std::nullopt;
 }
 
-std::string port_of_server(const Program& program) {
+PortOfServer port_of_server(const Program& program) {
   const auto name = program_name(program.words[0]);
   const bool sglang = shell::has(program.words, "sglang.launch_server");
-  return value_of(program, {"--port"})
-      .value_or(sglang                   ? "30000"
-                : name == "ollama"       ? "11434"
-                : name == "llama-server" ? "8080"
-                                         : "8000");
+  if (name == "ollama") {
+    const auto host = variable(program, "OLLAMA_HOST");
+    const auto port = parted(host).second;
+    return port.empty() ? PortOfServer{"11434", "OLLAMA_HOST=127.0.0.1:", true}
+                        : PortOfServer{port, "OLLAMA_HOST=127.0.0.1:", false};
+  }
+  const bool lmdeploy = name == "lmdeploy";
+  const auto* const option = lmdeploy ? "--server-port" : name == "tritonserver" ? "--http-port" : "--port";
+  const auto port = value_of(program, {option});
+  return {port.value_or(sglang                               ? "30000"
+                        : lmdeploy                           ? "23333"
+                        : name == "llama-server"             ? "8080"
+                        : name == "text-generation-launcher" ? "3000"
+                                                             : "8000"),
+          std::string(option) + " ", !port.has_value()};
 }
 
 bool is_server(const Program& program) {

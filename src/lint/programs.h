@@ -49,8 +49,15 @@ std::string shown_name(const Program& program);
 bool is_server(const Program& program);
 /// `ray start --block`: a node of a Ray cluster, which runs until it is stopped.
 bool is_ray_node(const Program& program);
-/// The port of a server that names one, else its default.
-std::string port_of_server(const Program& program);
+/// Where a server listens.
+struct PortOfServer {
+  std::string port{};
+  std::string option{};     ///< what sets it: "--port ", "OLLAMA_HOST=127.0.0.1:"
+  bool by_default = false;  ///< nothing sets it
+};
+/// Defaults: vLLM, SGLang, LMDeploy, Ollama, llama.cpp and Text Generation Inference, their documentation of
+/// the options.
+PortOfServer port_of_server(const Program& program);
 /// GPUs that the program sees: CUDA_VISIBLE_DEVICES, else those of the node; 0: unknown.
 std::uint32_t gpus_of(const LintInput& input, const Program& program);
 /// Where a variable of a program is set; the program's span if unknown.

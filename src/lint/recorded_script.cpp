@@ -193,6 +193,7 @@ LintInput recorded_script(const std::shared_ptr<const SourceFile>& file, const S
     input.script->unread.push_back(std::move(all));
   }
   if (wrong) input.script->unread.push_back(*wrong);
+  input.existing = job.existing;
   return input;
 }
 

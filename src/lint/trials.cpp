@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -92,18 +93,10 @@ bool submits_itself(const shell::RecordedCommand& command) {
 
 /// A program in the background whose port the script asks: a server of the user's own.
 bool is_asked(const shell::Recording& recording, const shell::RecordedCommand& server) {
-  const auto names = [](const shell::Words& words, const std::string& port) {
-    return std::ranges::any_of(words, [&](const auto& word) {
-      return word == port || word.ends_with("=" + port) || word.contains(":" + port) ||
-             word.ends_with("/" + port);
-    });
-  };
-  constexpr std::uint32_t kLeast = 1024;
   return std::ranges::any_of(server.argv, [&](const std::string& word) {
     const auto value = word.substr(word.find('=') + 1);
-    const auto port = text::whole_number<std::uint16_t>(value);
-    return port && *port >= kLeast && std::ranges::any_of(recording.commands, [&](const auto& one) {
-             return asks(one) && names(one.argv, value);
+    return shell::is_port(value) && std::ranges::any_of(recording.commands, [&](const auto& one) {
+             return asks(one) && shell::names_port(one.argv, value);
            });
   });
 }
@@ -120,7 +113,8 @@ Trial result_of(std::size_t program, const shell::FailingProgram& failing, const
   trial.waits = again.waits && std::ranges::none_of(again.commands, [](const auto& one) {
                   return shell::program_name(one.argv[0]) == "timeout";
                 });
-  trial.ends_nothing = kills_any(first) && !kills_any(again);
+  trial.kills = kills_any(again);
+  trial.ends_nothing = kills_any(first) && !trial.kills;
   const auto begin = std::ranges::find_if(again.commands, [&](const auto& one) { return failing.is(one); });
   std::set<Place> started;
   std::uint64_t slept = 0;
@@ -187,8 +181,14 @@ std::vector<Trial> try_failures(const shell::RecordRequest& request, const shell
         .call = shell::call_of(command.argv),
         .serves = one.background && (is_server(one) || is_ray_node(one) || is_asked(recording, command))};
     again.limits.time = std::chrono::seconds(5);
-    if (const auto result = shell::record(again))
-      trials.push_back(result_of(program, *again.failing, recording, *result, *input.script));
+    const auto result = shell::record(again);
+    if (!result) continue;
+    trials.push_back(result_of(program, *again.failing, recording, *result, *input.script));
+    if (!again.failing->serves) continue;
+    again.failing->hangs = true;
+    if (const auto hung = shell::record(again))
+      trials.back().hung =
+          std::make_shared<Trial>(result_of(program, *again.failing, recording, *hung, *input.script));
   }
   return trials;
 }

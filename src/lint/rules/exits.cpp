@@ -308,7 +308,10 @@ void check_cancels_itself(const LintInput& input, Report& report) {
       last = &command;
   }
   const SourceLines lines(script.file);
-  if (last == nullptr || !worked || last->words[0] != "scancel" ||
+  const bool by_name = last != nullptr && std::ranges::any_of(last->words, [](const auto& word) {
+                         return word == "-n" || word.starts_with("--name") || word == "--jobname";
+                       });
+  if (last == nullptr || !worked || last->words[0] != "scancel" || by_name ||
       lines.command(last->span.line).find("SLURM_JOB") == std::string::npos)
     return;
   report.warning(last->span,

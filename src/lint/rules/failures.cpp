@@ -115,8 +115,10 @@ void check_failure_unseen(const LintInput& input, Report& report) {
   std::vector<const Trial*> unseen;
   for (const auto& trial : script.trials) {
     const auto& program = script.programs[trial.program];
-    const bool is_awaited = !program.background || program.waited.is_awaited;
-    if (!trial.serves && trial.exit_code == 0 && trial.sure && trial.replacements.empty() && is_awaited &&
+    // The end of a job ends a step in the background.
+    const bool is_awaited = !program.background || program.waited.is_awaited || program.step;
+    const bool serves = trial.serves || is_server(program);
+    if (!serves && trial.exit_code == 0 && trial.sure && trial.replacements.empty() && is_awaited &&
         !only_prepares_files(program) && !is_ignored_on_purpose(lines, program) &&
         started_in_spite(input, trial) == nullptr)
       unseen.push_back(&trial);
@@ -153,7 +155,8 @@ const Registered<Rule> failure_unseen_rule{{
 /// "10 minutes", "45 seconds"
 std::string duration(std::uint64_t seconds) {
   constexpr std::uint64_t kMinute = 60;
-  return seconds >= 2 * kMinute ? text::count(seconds / kMinute, "minute") : text::count(seconds, "second");
+  return seconds >= 2 * kMinute ? text::count((seconds + kMinute / 2) / kMinute, "minute")
+                                : text::count(seconds, "second");
 }
 
 void check_server_fails(const LintInput& input, Report& report) {
@@ -187,12 +190,11 @@ void check_server_fails(const LintInput& input, Report& report) {
                                           : "check it before: kill -0 $PID || exit 1",
                         ""});
     }
-    if (trial.waited >= kLong)
-      return report.note(
-          server.span,
-          {fmt::format("{}, the script waits for {} before it {}", failure, duration(trial.waited),
-                       client == trial.later.end() ? "gives up" : "goes on without it"),
-           why, "in the loop: kill -0 $PID || exit 1", ""});
+    if (trial.asked && trial.waited >= kLong)
+      return report.note(server.span, {fmt::format("{}, the script waits for {} before it {}", failure,
+                                                   duration(trial.waited),
+                                                   trial.later.empty() ? "gives up" : "goes on without it"),
+                                       why, "in the loop: kill -0 $PID || exit 1", ""});
     if (trial.exit_code == 0 && trial.later.empty())
       return report.note(server.span, {fmt::format("{}, the script exits with 0", failure),
                                        "whatever starts the script takes the failure for a success",

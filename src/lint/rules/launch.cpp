@@ -149,6 +149,7 @@ struct ListenedPort {
   bool by_option = false;   ///< not from MASTER_PORT
   bool by_default = false;  ///< the program's own
   bool serves = false;      ///< not a rendezvous
+  std::string option{};     ///< of what serves: "--port "
 };
 
 /// nullopt: it listens on none, or on a free one.
@@ -156,14 +157,21 @@ std::optional<ListenedPort> listened_port(const Program& program) {
   const auto name = shell::program_name(program.words[0]);
   const bool head =
       name == "ray" && shell::has(program.words, "start") && shell::has(program.words, "--head");
-  const auto port = value_of(program, {"--port"});
-  if (port && (is_server(program) || head || program.background))
-    return ListenedPort{.port = *port, .by_option = true, .serves = true};
-  if (is_server(program) || head)
-    return ListenedPort{.port = head ? "6379" : port_of_server(program),
+  if (is_server(program)) {
+    const auto of_server = port_of_server(program);
+    return ListenedPort{.port = of_server.port,
                         .by_option = true,
-                        .by_default = true,
-                        .serves = true};
+                        .by_default = of_server.by_default,
+                        .serves = true,
+                        .option = of_server.option};
+  }
+  const auto port = value_of(program, {"--port"});
+  if (head || (port && program.background))
+    return ListenedPort{.port = port.value_or("6379"),
+                        .by_option = true,
+                        .by_default = !port,
+                        .serves = true,
+                        .option = "--port "};
   const auto launcher = launcher_of(program);
   if (launcher && launcher->port && !launcher->port->empty())
     return ListenedPort{.port = *launcher->port, .by_option = true};
@@ -237,7 +245,7 @@ void tell_fixed_port(const LintInput& input, const std::vector<FixedPort>& ports
        array ? "the second one on a node fails with \"address already in use\", or meets the first one's "
                "processes"
              : "another job on this node that runs the same script may already use it",
-       listened.serves     ? "--port $((20000 + SLURM_JOB_ID % 10000))"
+       listened.serves     ? listened.option + "$((20000 + SLURM_JOB_ID % 10000))"
        : one_node && torch ? "MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000)), or torchrun --standalone"
                            : "MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))",
        ""});
@@ -261,7 +269,7 @@ void tell_port_of_machine(std::vector<FixedPort> ports, Report& report) {
       {fmt::format("{}: a second run on this machine fails", name_ports(ports)),
        listened.serves ? "its server cannot listen there, and its clients reach the first run's server"
                        : "\"address already in use\", or its processes meet those of the first run",
-       listened.serves                              ? "--port ${PORT:-" + listened.port + "}"
+       listened.serves                              ? listened.option + "${PORT:-" + listened.port + "}"
        : launcher && launcher->name == "accelerate" ? "--main_process_port ${MASTER_PORT:-29500}"
        : launcher && launcher->name == "deepspeed"
            ? "--master_port ${MASTER_PORT:-29500}"

@@ -578,7 +578,7 @@ std::optional<std::string> local_port(const Program& program) {
       name == "ollama" && shell::has(program.words, "serve") && variable(program, "OLLAMA_HOST").empty();
   const bool is_local = ollama || name == "llama-server" || shell::has(program.words, "sglang.launch_server");
   if (!is_local || value_of(program, {"--host"})) return std::nullopt;
-  return port_of_server(program);
+  return port_of_server(program).port;
 }
 
 /// "rec-node-0:30000", or the two in a row: `nc -z rec-node-0 30000`.

@@ -288,6 +288,15 @@ bool runs_elsewhere(const LintInput& input) {
   });
 }
 
+/// `--exists logs/`
+bool is_said_to_exist(const LintInput& input, const std::string& folder) {
+  return std::ranges::any_of(input.existing, [&](std::string_view path) {
+    while (path.ends_with('/')) path.remove_suffix(1);
+    while (path.starts_with("./")) path.remove_prefix(2);
+    return path == folder || path.ends_with("/" + folder);
+  });
+}
+
 void check_output_folder(const LintInput& input, Report& report) {
   if (!input.script) return;
   for (const auto& option : input.batch) {
@@ -307,7 +316,9 @@ void check_output_folder(const LintInput& input, Report& report) {
       const auto folder = path.substr(0, slash);
       const bool pattern = folder.find('%') != std::string::npos;
       const auto expanded = with_names(input, folder, std::string(shell::Allocation::kUser));
-      if (!is_expanded(folder).empty() || expanded.find('%') != std::string::npos) continue;
+      if (!is_expanded(folder).empty() || expanded.find('%') != std::string::npos ||
+          is_said_to_exist(input, expanded))
+        continue;
       const auto& submitted = input.script->folder;
       const bool made = std::ranges::any_of(input.script->commands, [&](const ScriptCommand& command) {
         return command.words[0] == "mkdir" &&

@@ -122,6 +122,16 @@ class ServerWaits {
     const Program& sleep;
   };
 
+  /// `pkill vllm`, `sleep 60`: waits for an end.
+  [[nodiscard]] bool is_behind_kill(const Program& sleep) const {
+    static const RE2 kKills(R"re(^\s*(?:kill|pkill|killall|ray\s+stop|docker\s+(?:stop|rm|kill))\b)re");
+    for (auto at = sleep.span.line - 1; at > 0 && at + 3 > sleep.span.line; --at) {
+      if (RE2::PartialMatch(lines_.line(at), kKills)) return true;
+      if (!text::trim(lines_.line(at)).empty()) return false;
+    }
+    return false;
+  }
+
   static bool starts_ray(const Program& program) {
     return program_name(program.words[0]) == "ray" && program.words.size() > 1 && program.words[1] == "start";
   }
@@ -141,6 +151,7 @@ class ServerWaits {
       if (one.step && one.step == program.step && one.rank != program.rank) continue;
       if (asks_[at]) return std::nullopt;
       if (program_name(one.words[0]) != "sleep" || one.background) continue;
+      if (is_behind_kill(one)) return std::nullopt;
       // One that is repeated is in a loop that asks in another way.
       if (sleep != nullptr && sleep == &one + 1 && sleep->words == one.words) return std::nullopt;
       if (sleep == nullptr) sleep = &one;
@@ -157,7 +168,7 @@ class ServerWaits {
       if (one.step && one.step == program.step) return nullptr;
       if (asks_[at] || program_name(one.words[0]) == "sleep") return nullptr;
       if (!one.works || !one.background || !is_server(one)) continue;
-      return is_told(program, port_of_server(one)) ? &one : nullptr;
+      return is_told(program, port_of_server(one).port) ? &one : nullptr;
     }
     return nullptr;
   }
@@ -314,6 +325,9 @@ void check_endless_wait(const LintInput& input, Report& report) {
       R"re(kill\s+-0|\btimeout\s|\bSECONDS\b|-g[te]\s|-l[te]\s|\(\(|\bexit\b|\breturn\b|--retry|jobs\s|\bps\s)re");
   for (const auto& loop : short_loops(lines)) {
     if (!RE2::PartialMatch(loop.head, kBegins) || RE2::PartialMatch(loop.text, kEnds)) continue;
+    // `until ! curl`, `while curl`: waits for its end.
+    static const RE2 kForEnd(R"re(^\s*(?:until\s+!|while\s+(?:curl|wget|nc|pgrep)\b))re");
+    if (RE2::PartialMatch(loop.head, kForEnd)) continue;
     const bool for_ever = RE2::PartialMatch(loop.head, kForEver);
     const bool for_file = RE2::PartialMatch(loop.head, kForFile);
     const bool asking = RE2::PartialMatch(for_ever ? loop.text : loop.head, asks());

@@ -101,14 +101,24 @@ void check_server_left(const LintInput& input, Report& report) {
       has_exit_trap(script) || RE2::PartialMatch(text, kKills) || RE2::PartialMatch(text, kEnds);
   // `nohup vllm serve … &` is meant to stay, but not longer than the programs that the script starts for it.
   static const RE2 kStays(R"re(\b(?:nohup|setsid)\s)re");
+  static const RE2 kTraps(R"re((?m)^\s*trap\b)re");
   for (std::size_t i = 0; i < script.programs.size(); ++i) {
     const auto& server = script.programs[i];
     if (!server.works || !server.background || !is_server(server) || server.span.file != script.file)
       continue;
     const bool stays = RE2::PartialMatch(std::string(server.span.source_line()), kStays);
     const auto* client = stays ? client_in_background(script, i) : client_of(script, i);
-    if (client == nullptr || (kills && !leaves_more(script, *client))) continue;
+    if (client == nullptr) continue;
     const auto name = shown_name(server);
+    if (kills && !leaves_more(script, *client)) {
+      if (stays || client->background || RE2::PartialMatch(text, kTraps) || !RE2::PartialMatch(text, kKills))
+        continue;
+      return report.note(
+          server.span,
+          {fmt::format("if the script is interrupted while {} runs, {} goes on", shown_name(*client), name),
+           "Ctrl-C does not reach a program in the background, and the script does not get to its kill",
+           "PID=$!; trap 'kill $PID' EXIT", ""});
+    }
     return report.note(
         server.span,
         {kills   ? fmt::format("if {} in line {} fails, the script ends without stopping {}, which goes on",

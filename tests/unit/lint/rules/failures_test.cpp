@@ -57,7 +57,7 @@ TEST(ServerFails, TellsWhatTheScriptDoes) {
            "done; }\n"
            "kill $P\n"),
       Texts{
-          "note job.sh:1:1 if vllm ends while it loads, the script waits for 9 minutes before it gives up"});
+          "note job.sh:1:1 if vllm ends while it loads, the script waits for 10 minutes before it gives up"});
   EXPECT_EQ(
       with("ready() { nc -z localhost 8000; }\nready || sleep 60\nready && python a.py\nkill $P || :\n"),
       Texts{"note job.sh:1:1 if vllm ends while it loads, the script exits with 0"});
@@ -111,6 +111,17 @@ TEST(ServerFails, ADeadlineByTheClockIsReached) {
       found("server-fails", script(kServer + wait + loop + "python a.py\nkill $P\n")),
       Texts{"note job.sh:1:1 if vllm ends while it loads, the script waits for 15 minutes before it gives "
             "up"});
+}
+
+TEST(ServerFails, ADelayIsNoWait) {
+  EXPECT_EQ(found("server-fails", script(kServer + std::string("sleep 300\npython a.py\nkill $P\n"))),
+            Texts{});
+}
+
+TEST(FailureUnseen, OfAStepInTheBackgroundThatNothingAwaits) {
+  EXPECT_EQ(found("failure-unseen",
+                  script(on_node("srun -N1 -n1 python worker.py &\npython train.py || exit 1\n"))),
+            Texts{"note job.sh:3:1 if worker.py fails, the script still exits with 0"});
 }
 
 TEST(EndlessRequeue, WithoutALimit) {

@@ -241,6 +241,20 @@ TEST(FixedPort, SeveralAreNamedTogether) {
                   "(--exclusive)"});
 }
 
+TEST(FixedPort, OfServersThatNameItInTheirOwnWay) {
+  const auto port = [](const std::string& text) { return found("fixed-port", script(one_node(text, 1))); };
+  EXPECT_EQ(
+      port("ollama serve &\npython a.py\n"),
+      Texts{"note job.sh:4:1 ollama uses port 11434, its default, but the job uses only part of a node"});
+  EXPECT_EQ(port("lmdeploy serve api_server m --server-port 23400 &\npython a.py\n"),
+            Texts{"note job.sh:4:1 port 23400 is fixed, but the job uses only part of a node"});
+  for (const std::string host :
+       {"127.0.0.1:$((11434 + SLURM_JOB_ID % 1000))", "0.0.0.0:$((20000 + SLURM_JOB_ID % 10000))"})
+    EXPECT_EQ(port("export OLLAMA_HOST=" + host + "\nollama serve &\npython a.py\n"), Texts{}) << host;
+  EXPECT_EQ(whole("fixed-port", script(one_node("ollama serve &\npython a.py\n", 1))).at(2),
+            "OLLAMA_HOST=127.0.0.1:$((20000 + SLURM_JOB_ID % 10000))");
+}
+
 TEST(FixedPort, OutsideOfAJobForASecondRun) {
   EXPECT_EQ(
       whole("fixed-port", script("trl vllm-serve --model m &\naccelerate launch --num_processes=2 a.py\n")),

@@ -214,5 +214,18 @@ TEST(BlindWait, DoesNotNoticeThatTheServerHasEnded) {
   EXPECT_EQ(found("blind-wait", script("for i in {1..200}; do\n" + asks + "done\npython a.py\n")), Texts{});
 }
 
+TEST(EndlessWait, ForTheEndOfAServerIsNone) {
+  for (const std::string loop : {"until ! curl -s localhost:8000/health; do sleep 5; done\n",
+                                 "while curl -s localhost:8000/health; do sleep 5; done\n"})
+    EXPECT_EQ(found("endless-wait", script("vllm serve m --port 8000 & P=$!\npython a.py\nkill $P\n" + loop)),
+              Texts{})
+        << loop;
+}
+
+TEST(FixedWait, BehindAKillIsForAnEnd) {
+  EXPECT_EQ(found("fixed-wait", script("vllm serve m & P=$!\nsleep 60\npython a.py\n")).size(), 1U);
+  EXPECT_EQ(found("fixed-wait", script("vllm serve m & P=$!\npkill vllm\nsleep 60\npython a.py\n")), Texts{});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

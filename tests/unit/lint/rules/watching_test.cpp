@@ -91,11 +91,18 @@ TEST(ServerLeft, BehindWhatIsStartedForIt) {
             Texts{"note job.sh:1:1 vllm goes on when train.py in line 2 has ended"});
 }
 
+TEST(ServerLeft, IfTheScriptIsInterrupted) {
+  EXPECT_EQ(found("server-left", script("vllm serve m & P=$!\npython a.py\nkill $P\n")),
+            Texts{"note job.sh:1:1 if the script is interrupted while a.py runs, vllm goes on"});
+}
+
 TEST(ServerLeft, NotIfSomethingEndsIt) {
   for (const std::string text :
-       {"vllm serve m & P=$!\npython a.py\nkill $P\n", "vllm serve m &\npython a.py\nwait\n",
-        "set -e\nvllm serve m & P=$!\npython a.py || true\nkill $P\n", "nohup vllm serve m &\npython a.py\n",
-        "nohup vllm serve m &\n", "vllm serve m &\ntrap 'kill $!' EXIT\npython a.py\n", "vllm serve m &\n",
+       {"vllm serve m & P=$!\ntrap 'kill $P' INT TERM\npython a.py\nkill $P\n",
+        "vllm serve m &\npython a.py\nwait\n",
+        "trap 'kill $P' TERM\nset -e\nvllm serve m & P=$!\npython a.py || true\nkill $P\n",
+        "nohup vllm serve m &\npython a.py\n", "nohup vllm serve m &\n",
+        "vllm serve m &\ntrap 'kill $!' EXIT\npython a.py\n", "vllm serve m &\n",
         "vllm serve m\npython a.py\n"})
     EXPECT_EQ(found("server-left", script(text)), Texts{}) << text;
   EXPECT_EQ(found_on_node("server-left", "vllm serve m &\npython train.py\n"), Texts{});
