@@ -11,6 +11,7 @@
 
 #include "base/text.h"
 #include "lint/programs.h"
+#include "lint/script_text.h"
 #include "shell/words.h"
 
 namespace nlaunch::lint {
@@ -156,7 +157,7 @@ Trial result_of(std::size_t program, const shell::FailingProgram& failing, const
 }  // namespace
 
 std::vector<Trial> try_failures(const shell::RecordRequest& request, const shell::Recording& recording,
-                                const LintInput& input) {
+                                const LintInput& input, bool hangs) {
   // A loop at the end of a script that watches what it started would not end in a trial either.
   const bool never_ends = std::ranges::any_of(recording.commands, [](const auto& one) {
     return one.fate == shell::Fate::answered && !one.background && shell::waits_forever(one.argv);
@@ -184,13 +185,50 @@ std::vector<Trial> try_failures(const shell::RecordRequest& request, const shell
     const auto result = shell::record(again);
     if (!result) continue;
     trials.push_back(result_of(program, *again.failing, recording, *result, *input.script));
-    if (!again.failing->serves) continue;
+    if (!again.failing->serves || !hangs) continue;
     again.failing->hangs = true;
     if (const auto hung = shell::record(again))
       trials.back().hung =
           std::make_shared<Trial>(result_of(program, *again.failing, recording, *hung, *input.script));
   }
   return trials;
+}
+
+std::optional<UncheckedSubmission> try_submission(const shell::RecordRequest& request,
+                                                  const shell::Recording& recording,
+                                                  const std::shared_ptr<const SourceFile>& file) {
+  const auto id = std::to_string(shell::Allocation::kSubmitted);
+  const auto is_submission = [](const auto& one) {
+    return one.fate == shell::Fate::answered && shell::program_name(one.argv[0]) == "sbatch";
+  };
+  const auto dependency_of = [](const shell::Words& argv) -> std::string {
+    for (std::size_t i = 1; i < argv.size(); ++i) {
+      if (argv[i].starts_with("--dependency=")) return argv[i];
+      if ((argv[i] == "-d" || argv[i] == "--dependency") && i + 1 < argv.size())
+        return "--dependency=" + argv[i + 1];
+    }
+    return "";
+  };
+  const auto& all = recording.commands;
+  const auto first = std::ranges::find_if(all, is_submission);
+  if (first == all.end() || !recording.whole()) return std::nullopt;
+  const auto waits = std::find_if(first + 1, all.end(), [&](const auto& one) {
+    return is_submission(one) && dependency_of(one.argv).contains(id);
+  });
+  const bool own = first->script.ends_with("/" + shell::program_name(request.script));
+  if (waits == all.end() || !own) return std::nullopt;
+  auto again = request;
+  again.failing = shell::FailingProgram{
+      .script = first->script, .line = first->line, .call = shell::call_of(first->argv)};
+  const auto result = shell::record(again);
+  if (!result) return std::nullopt;
+  const auto submitted = std::ranges::find_if(
+      result->commands, [&](const auto& one) { return is_submission(one) && one.line == waits->line; });
+  if (submitted == result->commands.end()) return std::nullopt;
+  const auto dependency = dependency_of(submitted->argv);
+  if (dependency.contains(id)) return std::nullopt;  // of another one
+  return UncheckedSubmission{
+      .span = SourceLines(file).whole(first->line), .next = submitted->line, .dependency = dependency};
 }
 
 }  // namespace nlaunch::lint

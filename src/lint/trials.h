@@ -1,4 +1,6 @@
 #pragma once
+#include <memory>
+#include <optional>
 #include <vector>
 
 #include "lint/lint_input.h"
@@ -7,8 +9,15 @@
 namespace nlaunch::lint {
 
 /// Records the script once more for each program that does the work, with that program failing. Nothing is
-/// tried if the script does not reach its end. `request`: that of the recording; `input`: made of it.
+/// tried if the script does not reach its end. `request`: that of the recording; `input`: made of it. With
+/// `hangs`, servers are tried once more: Trial::hung.
 std::vector<Trial> try_failures(const shell::RecordRequest& request, const shell::Recording& recording,
-                                const LintInput& input);
+                                const LintInput& input, bool hangs = false);
+
+/// Records the script once more with a failing `sbatch`, if a later one waits for its job. nullopt if the
+/// script then does not submit that one.
+std::optional<UncheckedSubmission> try_submission(const shell::RecordRequest& request,
+                                                  const shell::Recording& recording,
+                                                  const std::shared_ptr<const SourceFile>& file);
 
 }  // namespace nlaunch::lint

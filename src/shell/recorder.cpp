@@ -234,7 +234,7 @@ class Recorder final : public Watcher {
       if (auto job = name == "sbatch" ? submissions_.read(start, argv) : std::nullopt)
         recording_.submitted.push_back(std::move(*job));
       note(start, std::move(argv), Fate::answered);
-      return answer(*said);
+      return answer(fails_now() ? Answer{"", kFailed} : *said);
     }
     const auto started = started_by(argv, request_.allocation);
     note(start, std::move(argv), started ? Fate::launcher : Fate::recorded);
@@ -366,6 +366,10 @@ class Recorder final : public Watcher {
     recording_.may_differ = !request_.all_tasks && branches_by_task();
     commands_.finish();
     recording_.stopped = end.stopped.empty() && waits_.node_waited() ? "waits" : end.stopped;
+    // A slow machine does not get to the limit of questions.
+    const bool waits_for_failed =
+        server_fails() && recording_.stopped == "time" && waits_.in_a_row() > kWaitsOfFailure / 4;
+    if (waits_for_failed) recording_.stopped = "waits";
     recording_.waits = recording_.stopped == "waits";
     recording_.cut = end.cut;
     // `which` looks for what is not here in the recorder's own folder, too.
@@ -783,7 +787,7 @@ class Recorder final : public Watcher {
   std::uint64_t slept_ = 0;                  ///< seconds, by `sleep` in the foreground
   std::size_t steps_ = 0;                    ///< that have begun
   std::uint16_t next_port_ = Allocation::kFirstPort;
-  static constexpr std::size_t kWaitsOfFailure = 1500;  ///< then a server that has exited is not noticed
+  static constexpr std::size_t kWaitsOfFailure = 720;  ///< then a server that has exited is not noticed
   Waits waits_{request_.failing ? Waits(kWaitsOfFailure) : Waits()};
   std::map<pid_t, std::uint32_t> shells_of_tasks_;           ///< the lines of their steps
   std::set<pid_t> launchers_;                                ///< that run

@@ -22,6 +22,7 @@ class Waits {
   /// Another command.
   void acted() { count_ = 0; }
 
+  [[nodiscard]] std::size_t in_a_row() const { return count_; }
   [[nodiscard]] bool too_many() const { return count_ > most_; }
   /// The last line of those in a row.
   [[nodiscard]] std::uint32_t last_line() const { return last_line_; }

@@ -458,5 +458,66 @@ const Registered<Rule> counter_ends_script_rule{{
     .check = check_counter_ends_script,
 }};
 
+/// The program that a command types into a terminal of tmux or screen; empty: none.
+std::string typed(const shell::Words& words) {
+  static const RE2 kProgram(
+      R"re((?:^|[\s;&])(?:python3?|bash|sh|srun|torchrun|accelerate|deepspeed|vllm|ray|mpirun|uv|\./\S+)\s+\S)re");
+  const auto name = shell::program_name(words[0]);
+  const bool tmux =
+      name == "tmux" &&
+      (shell::has(words, "send-keys") || shell::has(words, "send") ||
+       ((shell::has(words, "new-session") || shell::has(words, "new")) && shell::has(words, "-d")));
+  const bool screen = name == "screen" &&
+                      std::ranges::any_of(words, [](const auto& word) { return word.starts_with("-dm"); });
+  if (!tmux && !screen) return "";
+  const auto text = text::join({words.begin() + 1, words.end()}, " ");
+  return RE2::PartialMatch(text, kProgram) ? name : "";
+}
+
+void check_own_terminal(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  const auto& commands = input.script->commands;
+  for (const auto& command : commands) {
+    const auto name = typed(command.words);
+    if (name.empty() || command.span.file != input.script->file) continue;
+    const bool job = input.slurm || !input.batch.empty();
+    report.note(
+        command.span,
+        {fmt::format("{} starts this in a terminal of its own: the script does not know how it ends", name),
+         job ? "the job ends with the script, and tmux with it"
+             : "the script exits with 0 at once, whatever becomes of it",
+         "program > LOG 2>&1 & PID=$!, and wait $PID", ""});
+    break;
+  }
+  for (const auto& command : commands) {
+    const auto& words = command.words;
+    const auto target = std::ranges::find(words, "-t");
+    if (shell::program_name(words[0]) != "tmux" || !shell::has(words, "kill-session") ||
+        target == words.end() || target + 1 == words.end())
+      continue;
+    const bool again = std::ranges::any_of(commands, [&](const ScriptCommand& one) {
+      return shell::program_name(one.words[0]) == "tmux" && shell::has(one.words, "-s") &&
+             shell::has(one.words, *(target + 1));
+    });
+    if (!again) continue;
+    return report.note(
+        command.span,
+        {fmt::format("a second start of this script ends the run of the first, in session {}",
+                     text::printable(*(target + 1))),
+         "what runs there is killed, however far it is", "tmux has-session -t NAME && exit 1", ""});
+  }
+}
+
+const Registered<Rule> own_terminal_rule{{
+    .order = 497,
+    .name = "own-terminal",
+    .title = "a program in a terminal of tmux or screen",
+    .explain =
+        "tmux send-keys returns when the text is typed, and `screen -dm` when the program has started: "
+        "nothing tells the script how the program ends.",
+    .source = "tmux(1), send-keys, kill-session; screen(1), -d -m",
+    .check = check_own_terminal,
+}};
+
 }  // namespace
 }  // namespace nlaunch::lint

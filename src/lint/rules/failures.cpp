@@ -259,5 +259,29 @@ const Registered<Rule> endless_requeue_rule{{
     .check = check_endless_requeue,
 }};
 
+void check_submission_unchecked(const LintInput& input, Report& report) {
+  if (!input.script || !input.script->unchecked_submission) return;
+  const auto& one = *input.script->unchecked_submission;
+  report.warning(
+      one.span,
+      {fmt::format(
+           "if this sbatch fails, the script submits the job of line {} all the same{}", one.next,
+           one.dependency.empty() ? ", without the dependency" : ", with " + text::printable(one.dependency)),
+       one.dependency.empty() ? "it starts without waiting for anything, on results that are not there"
+                              : "sbatch refuses it, and the script goes on",
+       "id=$(sbatch --parsable …) || exit 1", ""});
+}
+
+const Registered<Rule> submission_unchecked_rule{{
+    .order = 498,
+    .name = "submission-unchecked",
+    .title = "a job that does not wait for the one that could not be submitted",
+    .explain =
+        "bash ran the script again, and the first sbatch failed: another job, whose --dependency has its "
+        "id, was submitted.",
+    .source = "sbatch(1), --parsable, --dependency",
+    .check = check_submission_unchecked,
+}};
+
 }  // namespace
 }  // namespace nlaunch::lint

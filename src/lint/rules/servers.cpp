@@ -446,15 +446,19 @@ void check_kills_others(const LintInput& input, Report& report) {
     const bool python = kill->pattern == "python" || kill->pattern == "python3";
     const bool common =
         kill->whole && !kill->pattern.contains('$') && RE2::PartialMatch(kill->pattern, kCommon);
-    if (!python && !common && !kill->sudo) continue;
+    // Programs that other jobs run too.
+    static const RE2 kOfMany(R"(^(?:nvidia-smi|rocm-smi|ollama)$)");
+    const bool by_name = !kill->whole && RE2::PartialMatch(kill->pattern, kOfMany);
+    if (!python && !common && !by_name && !kill->sudo) continue;
     const auto what = fmt::format("{}{} {}{}", kill->sudo ? "sudo " : "", kill->name,
                                   kill->whole ? "-f " : "", text::printable(kill->pattern));
     return report.note(
         lines.whole(number),
         {kill->sudo ? fmt::format("{} kills the processes of all users on this machine", what)
          : python   ? fmt::format("{} kills every Python process of the user on this machine", what)
+         : by_name  ? fmt::format("{} kills every {} of the user on this machine", what, kill->pattern)
                     : fmt::format("{} kills every process of the user on this machine that has {} in its "
-                                    "command line",
+                                   "command line",
                                   what, kill->pattern),
          "also those of other jobs and sessions",
          "kill the process ids that the script has started: PID=$!, kill $PID", ""});

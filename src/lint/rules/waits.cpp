@@ -91,6 +91,28 @@ class ServerWaits {
     }
   }
 
+  /// The first delay in which a server that was killed should have ended, before the next one at its port.
+  void check_for_end(Report& report) const {
+    for (std::size_t i = 1; i < script_.programs.size(); ++i) {
+      const auto& next = script_.programs[i];
+      if (!is_here(next) || !is_server(next)) continue;
+      const auto port = port_of_server(next).port;
+      const auto before =
+          std::find_if(script_.programs.begin(), script_.programs.begin() + static_cast<std::ptrdiff_t>(i),
+                       [&](const Program& one) {
+                         return is_here(one) && is_server(one) && port_of_server(one).port == port;
+                       });
+      if (before == script_.programs.begin() + static_cast<std::ptrdiff_t>(i)) continue;
+      const auto sleep = delay_behind_kill(before->span.line, next.span.line);
+      if (sleep == 0) continue;
+      return report.note(
+          lines_.whole(sleep),
+          {fmt::format("the script assumes that {} has ended after a fixed time", shown_name(*before)),
+           fmt::format("the next one cannot start while port {} or the GPUs' memory is still taken", port),
+           "kill $PID; wait $PID", ""});
+    }
+  }
+
   /// The first delay behind which nothing asks whether the server is ready.
   void check(Report& report) const {
     for (std::size_t i = 0; i < script_.programs.size(); ++i) {
@@ -121,6 +143,27 @@ class ServerWaits {
     const Program& server;
     const Program& sleep;
   };
+
+  /// The line of the `sleep` behind the first kill after a server, if nothing asks for its end before the
+  /// next one, which may be on the same line of a loop; 0 if there is none.
+  [[nodiscard]] std::uint32_t delay_behind_kill(std::uint32_t server, std::uint32_t next) const {
+    static const RE2 kKill(R"re(^\s*(?:kill|pkill|killall)\b)re");
+    static const RE2 kAsks(R"re(^\s*(?:wait|until|while|timeout)\b|\btail\s.*--pid)re");
+    auto kill = server + 1;
+    while (kill <= lines_.count() && !RE2::PartialMatch(lines_.line(kill), kKill)) ++kill;
+    constexpr std::uint32_t kNear = 3;
+    const auto end = next > kill ? next : std::min(kill + kNear, lines_.count() + 1);
+    std::uint32_t sleep = 0;
+    for (auto line = kill + 1; line < end; ++line) {
+      if (RE2::PartialMatch(lines_.line(line), kAsks)) return 0;
+      if (sleep == 0 && text::trim(lines_.line(line)).starts_with("sleep ")) sleep = line;
+    }
+    return sleep;
+  }
+
+  [[nodiscard]] bool is_here(const Program& program) const {
+    return program.works && program.background && program.span.file == script_.file;
+  }
 
   /// `pkill vllm`, `sleep 60`: waits for an end.
   [[nodiscard]] bool is_behind_kill(const Program& sleep) const {
@@ -279,7 +322,10 @@ class ServerWaits {
 };
 
 void check_fixed_wait(const LintInput& input, Report& report) {
-  if (input.script) ServerWaits(*input.script).check(report);
+  if (!input.script) return;
+  const ServerWaits waits(*input.script);
+  waits.check(report);
+  waits.check_for_end(report);
 }
 
 const Registered<Rule> fixed_wait_rule{{

@@ -139,5 +139,25 @@ TEST(EndlessRequeue, WithoutALimit) {
     EXPECT_EQ(told(fine), Texts{}) << fine;
 }
 
+TEST(SubmissionUnchecked, WhereTheNextJobIsSubmittedAllTheSame) {
+  const auto told = [](const std::string& text) {
+    return found("submission-unchecked", script("#!/bin/bash\n" + text));
+  };
+  EXPECT_EQ(
+      told("id=$(sbatch --parsable a.sh)\nsbatch --dependency=afterok:$id b.sh\n"),
+      Texts{
+          "warning job.sh:2:1 if this sbatch fails, the script submits the job of line 3 all the same, with "
+          "--dependency=afterok:"});
+  EXPECT_EQ(
+      told("id=$(sbatch a.sh | awk '{print $4}')\nsbatch ${id:+-d afterok:$id} b.sh\n"),
+      Texts{"warning job.sh:2:1 if this sbatch fails, the script submits the job of line 3 all the same, "
+            "without the dependency"});
+  for (const std::string fine :
+       {"set -e\nid=$(sbatch --parsable a.sh)\nsbatch --dependency=afterok:$id b.sh\n",
+        "id=$(sbatch --parsable a.sh) || exit 1\nsbatch --dependency=afterok:$id b.sh\n",
+        "sbatch a.sh\nsbatch b.sh\n"})
+    EXPECT_EQ(told(fine), Texts{}) << fine;
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

@@ -201,5 +201,11 @@ TEST(ServerInFront, BeforeOtherPrograms) {
     EXPECT_EQ(found("server-in-front", script(text)), Texts{}) << text;
 }
 
+TEST(KillsOthers, ByTheNameOfAProgramThatOthersRunToo) {
+  EXPECT_EQ(found("kills-others", script("nvidia-smi -l 5 > gpu.log &\npython a.py\nkillall nvidia-smi\n")),
+            Texts{"note job.sh:3:1 killall nvidia-smi kills every nvidia-smi of the user on this machine"});
+  EXPECT_EQ(found("kills-others", script("python a.py\nkillall my-own-helper\n")), Texts{});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

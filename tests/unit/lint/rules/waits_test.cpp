@@ -227,5 +227,15 @@ TEST(FixedWait, BehindAKillIsForAnEnd) {
   EXPECT_EQ(found("fixed-wait", script("vllm serve m & P=$!\npkill vllm\nsleep 60\npython a.py\n")), Texts{});
 }
 
+TEST(FixedWait, ForTheEndOfTheServerBefore) {
+  const std::string first = "vllm serve a --port 8000 & P=$!\npython a.py\n";
+  const std::string second =
+      "vllm serve b --port 8000 &\nuntil curl -sf localhost:8000/health; do sleep 5; done\n";
+  EXPECT_EQ(found("fixed-wait", script(first + "kill $P\nsleep 30\n" + second + "python b.py\n")),
+            Texts{"note job.sh:4:1 the script assumes that vllm has ended after a fixed time"});
+  EXPECT_EQ(found("fixed-wait", script(first + "kill $P\nwait $P\nsleep 30\n" + second + "python b.py\n")),
+            Texts{});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint
