@@ -11,6 +11,7 @@
 #include "base/secrets.h"
 #include "base/text.h"
 #include "import/markers.h"
+#include "import/ray.h"
 #include "import/secrets.h"
 #include "import/together.h"
 #include "plan/environment.h"
@@ -141,7 +142,7 @@ class Check {
       for (const auto& word : *list) argv.push_back(resolved(word));
     auto wanted = with_input(part.lines[index], part.input ? command.input : std::nullopt);
     if (part.may_fail) wanted = going_on(std::move(wanted));
-    if (role.ray && !shell::has(wanted, "--block")) wanted.emplace_back("--block");
+    if (role.ray) wanted = with_block(std::move(wanted));
     if (role.sees_gpus_of_ray) wanted.insert(wanted.begin(), kWithoutVisible.begin(), kWithoutVisible.end());
     if (!role.handed_over.empty()) {
       const auto front = wanted.begin() + static_cast<std::ptrdiff_t>(planned.wrapper.size());

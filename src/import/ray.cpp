@@ -46,6 +46,20 @@ ImportedReady ray_is_whole(std::size_t nodes, std::size_t gpus, const std::strin
   return {.exec = {python, "-c", program}, .timeout = "15m"};
 }
 
+shell::Words with_block(shell::Words command) {
+  const auto has = [](std::string_view text) {
+    return [text](const auto& word) { return word.contains(text); };
+  };
+  if (std::ranges::any_of(command, has("--block"))) return command;
+  constexpr std::string_view kStart = "ray start";
+  const auto text = std::ranges::find_if(command, has(kStart));
+  if (text == command.end())
+    command.emplace_back("--block");
+  else
+    text->insert(text->find(kStart) + kStart.size(), " --block");
+  return command;
+}
+
 std::vector<ImportedRole> ray_actors(const shell::Words& trainer, const shell::Allocation& allocation) {
   std::vector<ImportedRole> actors;
   const auto number = [&](std::string_view name) { return number_option_of(trainer, name).value_or(0); };

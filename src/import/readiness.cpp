@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "import/job.h"
+#include "shell/allocation.h"
 #include "shell/answers.h"
 
 namespace nlaunch::import {
@@ -155,7 +156,7 @@ class Readiness {
 
   void asks_port(std::size_t command, const std::string& host, const std::string& port) {
     if (ready_at(command, port, "")) return;
-    is_of_job(host) ? waits_for_nobody(command) : asks_elsewhere(command, host);
+    shell::Allocation::names_host(host) ? waits_for_nobody(command) : asks_elsewhere(command, host);
   }
 
   void asks_by_http(std::size_t command, const std::string& word) {
@@ -163,7 +164,7 @@ class Readiness {
     const auto& asks = job_.recording.commands[command];
     const bool is_url = port || word.starts_with("http://") || word.starts_with("https://");
     if (!is_url) return;
-    if (!is_of_job(word)) return asks_elsewhere(command, host_of_url(word));
+    if (!shell::Allocation::names_host(word)) return asks_elsewhere(command, host_of_url(word));
     if (sends(asks.argv)) {
       sends_once(command, word);
     } else if (port && !ready_at(command, *port, word)) {
@@ -204,13 +205,6 @@ class Readiness {
     if (colon == std::string_view::npos) return std::nullopt;
     const auto port = host.substr(colon + 1);
     return text::whole_number<std::uint16_t>(port) ? std::optional(std::string(port)) : std::nullopt;
-  }
-
-  /// True for a host of the job, or the script's own.
-  static bool is_of_job(std::string_view url) {
-    constexpr std::array<std::string_view, 5> kHosts{"localhost", "127.0.0.1", "0.0.0.0", "rec-node-",
-                                                     "10.77."};
-    return std::ranges::any_of(kHosts, [&](auto host) { return url.find(host) != std::string_view::npos; });
   }
 
   /// A wait that no role is known to answer becomes a separate role that runs before what follows.

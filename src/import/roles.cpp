@@ -645,7 +645,7 @@ class Roles {
   void complete_ray(const Kept& kept, const Part& part, ImportedRole& role) {
     role.ray = true;
     if (!shell::has(part.program, "--block")) {
-      role.command.emplace_back("--block");
+      role.command = with_block(std::move(role.command));
       role.remarks.push_back({part.line, "--block is added: nlaunch supervises what it starts"});
     }
     if (kept.work.work == Work::ray_head) {

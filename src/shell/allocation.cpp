@@ -119,6 +119,15 @@ std::string Allocation::address(std::uint32_t node) {
   return fmt::format("{}{}.{}", kAddress, (node + 1) / kPerByte, (node + 1) % kPerByte);
 }
 
+bool Allocation::names_node(std::string_view text) {
+  return text.contains("rec-node-") || text.contains("10.77.");
+}
+
+bool Allocation::names_host(std::string_view text) {
+  return names_node(text) || text.contains("localhost") || text.contains("127.0.0.1") ||
+         text.contains("0.0.0.0");
+}
+
 std::string Allocation::host_list() const {
   return host_list({0, nodes});
 }

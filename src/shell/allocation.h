@@ -45,6 +45,10 @@ struct Allocation {
   [[nodiscard]] static std::string host(std::uint32_t node);
   /// "10.77.0.1"
   [[nodiscard]] static std::string address(std::uint32_t node);
+  /// True if a text has the name or the address of a node in it.
+  [[nodiscard]] static bool names_node(std::string_view text);
+  /// True if it names a node, or the host on which it is used: localhost, 127.0.0.1, 0.0.0.0.
+  [[nodiscard]] static bool names_host(std::string_view text);
   /// The ports that programs looking for a free port get: one after the other, and all tasks the last.
   static constexpr std::uint16_t kFirstPort = 42777;
   static constexpr std::uint16_t kPortOfTask = 42796;

@@ -418,13 +418,9 @@ class Recorder final : public Watcher {
     static const Options kProcesses{"ps", "pgrep"};
     if (server_hangs() && kProcesses.contains(program_name(argv[0]))) return false;
     static const Options kAsks{"curl", "wget", "nc", "ncat", "ray", "ps", "pgrep"};
-    constexpr std::array<std::string_view, 5> kHosts{"localhost", "127.0.0.1", "0.0.0.0", "rec-node-",
-                                                     "10.77."};
     const auto name = program_name(argv[0]);
     const bool asks_hosts = is_http(name) || name.starts_with("nc");
-    const auto line = text::join(argv, " ");
-    return kAsks.contains(name) &&
-           (!asks_hosts || std::ranges::any_of(kHosts, [&](auto host) { return line.contains(host); }));
+    return kAsks.contains(name) && (!asks_hosts || Allocation::names_host(text::join(argv, " ")));
   }
 
   void keep_trace() {

@@ -476,6 +476,13 @@ class Environments(Import):
             result, _, _ = self.import_text(script)
             self.assertIn(note, result.stderr)
 
+    def test_ray_in_a_shell_of_a_container(self):
+        head = "H=$(scontrol show hostnames | head -1)\nsrun -N1 -n1 -w $H singularity exec x.sif bash -c \"{}\" &\nsleep 20\n"
+        rest = "srun --overlap -N1 -n1 -w $H singularity exec x.sif python train.py\n"
+        for text in ("ray start --head --block", "ray start --head"):
+            role = self.roles("#SBATCH --nodes=1 --ntasks-per-node=1 --gpus-per-node=4\n" + head.format(text) + rest)["ray-head"]
+            self.assertEqual(role["command"], ["bash", "-c", "ray start --head --block" if "--block" in text else "ray start --block --head"])
+
     def test_a_decision_by_the_output_of_tee_is_made_up(self):
         result, _, _ = self.import_text("python gen.py | tee gen.log\nif grep -q row gen.log; then python eval.py; fi\npython train.py\n")
         self.assertIn("note: line 2: the exit code of `grep -q row gen.log` is made up here", result.stderr)

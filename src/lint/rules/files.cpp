@@ -14,6 +14,7 @@
 #include "lint/programs.h"
 #include "lint/rule.h"
 #include "lint/script_text.h"
+#include "shell/allocation.h"
 #include "shell/words.h"
 
 /// Files and directories that variables name: logs, caches, nccl.conf.
@@ -162,7 +163,7 @@ void check_shared_file(const LintInput& input, Report& report) {
     const auto same = std::ranges::find(next, file.path, &OwnFile::path);
     if (same == next.end() || is_of_node(script, file.path)) continue;
     const auto name = shown_path(script, file.path);
-    const bool names_hosts = file.text.contains("rec-node-") || file.text.contains("10.77.");
+    const bool names_hosts = shell::Allocation::names_node(file.text);
     const auto* removal = removal_of(script, file.path);
     const bool at_end = removal != nullptr && removal->span.line > file.span.line;
     const std::string instead = fmt::format("{}.$SLURM_JOB_ID", name);

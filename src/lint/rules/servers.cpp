@@ -14,6 +14,7 @@
 #include "lint/programs.h"
 #include "lint/rule.h"
 #include "lint/script_text.h"
+#include "shell/allocation.h"
 #include "shell/words.h"
 
 /// Servers that a script starts: vLLM, SGLang, Ray.
@@ -587,12 +588,9 @@ std::optional<std::string> local_port(const Program& program) {
 
 /// "rec-node-0:30000", or the two in a row: `nc -z rec-node-0 30000`.
 bool names_port_of_node(const Program& program, const std::string& port) {
-  const auto names_node = [](const std::string& word) {
-    return word.find("rec-node-") != std::string::npos || word.find("10.77.") != std::string::npos;
-  };
   for (std::size_t i = 0; i < program.words.size(); ++i) {
     const auto& word = program.words[i];
-    if (!names_node(word)) continue;
+    if (!shell::Allocation::names_node(word)) continue;
     if (word.find(":" + port) != std::string::npos || word.ends_with("/" + port)) return true;
     if (i + 1 < program.words.size() && program.words[i + 1] == port) return true;
   }
