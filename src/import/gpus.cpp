@@ -325,7 +325,10 @@ void tell_of_other_gpus(Job& job) {
     return one.kept != in_order.front().kept && !runs_beside(*one.kept, *in_order.front().kept);
   });
   const auto count = static_cast<std::uint32_t>(all.size());
-  if (all.empty() || in_turn || *all.rbegin() + 1 == count) return;
+  const bool some_are_not_recorded = std::ranges::any_of(job.kept, [&](const Kept& kept) {
+    return job.part_of(kept).tasks.size() > job.part_of(kept).commands.size();
+  });
+  if (all.empty() || in_turn || some_are_not_recorded || *all.rbegin() + 1 == count) return;
   std::vector<std::string> numbers;
   for (const auto gpu : all) numbers.push_back(std::to_string(gpu));
   job.remark(line, fmt::format("the script names the GPUs {} of a node: the plan uses {}, from the first on",

@@ -178,6 +178,12 @@ struct OwnFile {
   SourceSpan span;   ///< of the program
 };
 
+/// A file that `tee` truncates.
+struct TeedFile {
+  std::string path;
+  SourceSpan span;
+};
+
 /// A shell script: the text that sbatch reads, and what bash ran.
 struct Script {
   std::shared_ptr<const SourceFile> file;
@@ -196,6 +202,7 @@ struct Script {
   std::vector<Unread> unread;
   std::vector<UnsetVariable> unset;
   std::vector<OwnFile> own_files;
+  std::vector<TeedFile> teed;
   /// As another job, of the next day, would run it, or another task of the array: what is the same there does
   /// not depend on the job.
   /// nullptr: unknown, or it starts other programs.

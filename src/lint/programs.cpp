@@ -85,6 +85,13 @@ bool has_option(const std::vector<StepOption>& options, std::initializer_list<st
   return std::ranges::any_of(names, [&](auto name) { return find_option(options, name) != nullptr; });
 }
 
+bool has_tasks_at_once(const LintInput& input) {
+  const auto* array = find_option(input.batch, "--array");
+  return array != nullptr &&
+         array->text.find_first_of("-,", std::string_view("--array=").size()) != std::string::npos &&
+         !array->text.ends_with("%1");
+}
+
 std::optional<std::string> value_of(const Program& program, std::initializer_list<std::string_view> names) {
   for (std::size_t i = 1; i < program.words.size(); ++i) {
     const std::string_view word = program.words[i];

@@ -21,6 +21,9 @@ const StepOption* find_option(const std::vector<StepOption>& options, std::strin
 /// True if one of these is present; a short one may have its value attached: "-c4".
 bool has_option(const std::vector<StepOption>& options, std::initializer_list<std::string_view> names);
 
+/// True for a job array of several tasks that may run at the same time: not `--array=3`, `--array=0-9%1`.
+bool has_tasks_at_once(const LintInput& input);
+
 /// The first value of one of these options: `--nnodes 2`, `--nnodes=2`.
 std::optional<std::string> value_of(const Program& program, std::initializer_list<std::string_view> names);
 std::optional<std::uint32_t> number_of(const Program& program, std::initializer_list<std::string_view> names);

@@ -291,6 +291,9 @@ class RecordingReader {
       add_environment(command);
     }
     for (const auto& command : recording_.commands) add_program(command);
+    for (const auto& one : recording_.teed)
+      input_.script->teed.push_back(
+          {one.name, sources_.of(one.script).whole(begin_of(one.script, one.line))});
     for (std::size_t i = 0; i < recording_.commands.size(); ++i) {
       if (program_name(recording_.commands[i].argv[0]) == "srun") {
         input_.slurm = true;
@@ -517,7 +520,8 @@ class RecordingReader {
     while (sources_.of(told->script).count() == 0 && told->launcher)
       told = &recording_.commands[*told->launcher];
     const auto span = sources_.of(told->script).whole(begin_of(told->script, told->line));
-    for (const auto& file : command.given) add_own_file(file, span);
+    for (const auto& file : command.given)
+      if (is_named_by(command, file.path)) add_own_file(file, span);
     if (command.fate == shell::Fate::launcher) return;
     Program program{.words = as_read(command.argv), .span = span};
     for (const auto& entry : command.environment) {
@@ -529,7 +533,7 @@ class RecordingReader {
         command.fate == shell::Fate::recorded && !command.output_is_read && !is_helper(command.argv);
     program.background = command.background;
     program.waited = command.waited;
-    program.output = output_of(command, span);
+    program.output = output_of(command);
     program.recorded_as = static_cast<std::size_t>(&command - recording_.commands.data());
     for (auto at = command.launcher; at; at = recording_.commands[*at].launcher) {
       program.background = program.background || recording_.commands[*at].background;
@@ -550,12 +554,22 @@ class RecordingReader {
   }
 
   /// `program > log`, but not `>> log`.
-  static std::string output_of(const RecordedCommand& command, const SourceSpan& span) {
+  static std::string output_of(const RecordedCommand& command) {
     const auto out = command.files.find(1);
     const bool is_file =
         out != command.files.end() && out->second.starts_with('/') && !out->second.starts_with("/dev/");
-    if (!is_file || !span.file || SourceLines(span.file).command(span.line).contains(">>")) return "";
-    return out->second;
+    return is_file && !command.appends ? out->second : "";
+  }
+
+  /// By its own name, not that of its directory.
+  static bool is_named_by(const RecordedCommand& command, const std::string& path) {
+    const auto relative = std::filesystem::path(path).lexically_relative(command.folder).native();
+    const auto names = [&](const std::string& text) {
+      return shell::names_path(text, path, false) ||
+             (!relative.empty() && shell::names_path(text, relative, false)) || text == "./" + relative;
+    };
+    return std::ranges::any_of(command.argv, names) ||
+           std::ranges::any_of(command.environment, [&](const auto& entry) { return names(entry); });
   }
 
   void add_own_file(const shell::WrittenFile& file, const SourceSpan& span) {

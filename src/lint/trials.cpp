@@ -185,7 +185,7 @@ std::vector<Trial> try_failures(const shell::RecordRequest& request, const shell
     const auto result = shell::record(again);
     if (!result) continue;
     trials.push_back(result_of(program, *again.failing, recording, *result, *input.script));
-    if (!again.failing->serves || !hangs) continue;
+    if (!again.failing->serves || !hangs || std::chrono::steady_clock::now() > end) continue;
     again.failing->hangs = true;
     if (const auto hung = shell::record(again))
       trials.back().hung =

@@ -196,11 +196,23 @@ class Tracer {
     for (std::optional<pid_t> pid = child; pid;) pid = release(*pid);
   }
 
+  /// True if a process that it has forked, or one below that, still runs: `$(date)` of its command.
+  [[nodiscard]] bool runs_others(pid_t pid) const {
+    return std::ranges::any_of(processes_, [&](const auto& one) {
+      for (auto at = parents_.find(one.first); at != parents_.end(); at = parents_.find(at->second))
+        if (at->second == pid) return true;
+      return false;
+    });
+  }
+
   void release_who_wait() {
+    constexpr auto kLongest = std::chrono::milliseconds(300);
     std::vector<pid_t> waiting;
     for (const auto& [child, parent] : held_) {
       const auto info = sys::process_info(child);
-      if (!info || info->state == 'S' || info->state == 'Z') waiting.push_back(child);
+      const bool sleeps = !info || info->state == 'S' || info->state == 'Z';
+      if (sleeps && (!runs_others(child) || Clock::now() > born_.at(child) + kLongest))
+        waiting.push_back(child);
     }
     for (const auto child : waiting) release(child);
     for (auto& [pid, process] : processes_) {  // whose parent was killed before it could report its fork
@@ -225,7 +237,7 @@ class Tracer {
     } else if (event == PTRACE_EVENT_FORK || event == PTRACE_EVENT_VFORK || event == PTRACE_EVENT_CLONE) {
       at_fork(pid);
     } else if (event != 0) {
-      if (event == PTRACE_EVENT_EXEC) hide_vdso(pid);
+      if (event == PTRACE_EVENT_EXEC && watcher_.may_be_ahead()) hide_vdso(pid);
       resume(pid, 0);
     } else if (signal == kEndOfCall) {
       after_call(pid, process);
@@ -240,6 +252,8 @@ class Tracer {
   void at_end(pid_t pid, int status) {
     release(pid);
     processes_.erase(pid);
+    parents_.erase(pid);
+    born_.erase(pid);
     ended_.emplace(pid, 0);
     watcher_.on_end(pid, status);
     if (pid != first_) return;
@@ -259,6 +273,8 @@ class Tracer {
     if (born.born) resume(child, 0);
     if (processes_.size() > program_.limits.processes) stop("processes");
     held_[child] = pid;
+    parents_[child] = pid;
+    born_[child] = Clock::now();
   }
 
   void at_call(pid_t pid, Process& process) {
@@ -579,7 +595,11 @@ class Tracer {
     const bool own =
         target == 0 || processes_.contains(target) || (target < -1 && processes_.contains(-target));
     const auto number = static_cast<int>(argument(registers, 1));
-    if (number != 0) watcher_.on_kill(target);
+    constexpr std::array kEnds{SIGTERM, SIGKILL, SIGINT, SIGQUIT, SIGHUP};
+    // A stand-in may have exited before it is killed.
+    const bool is_own = own || ended_.contains(std::abs(target));
+    if (is_own && (target > 0 || target < -1) && std::ranges::find(kEnds, number) != kEnds.end())
+      watcher_.on_kill(std::abs(target));
     if (own && target > 0 && number != 0 && watcher_.starts_others(target)) {
       // A program that a script starts in the background and kills at its end would have run for a while by
       // then.
@@ -625,8 +645,12 @@ class Tracer {
     if (!put(pid, registers, call.path.path, program, 0) || !set_registers(pid, registers))
       return pretend(pid, process, before, -EACCES);
     resume(pid, 0);
-    // env becomes the program.
-    if (!is_shell(program) && program_name(program) != "env") release_all_above(pid);
+    // env becomes the program. What computes a word of a command, `$(date)`, is not yet the command.
+    if (is_shell(program) || program_name(program) == "env") return;
+    if (watcher_.has_begun())
+      release_all_above(pid);
+    else
+      release(pid);
   }
 
   const GuardedProgram& program_;
@@ -640,7 +664,9 @@ class Tracer {
   bool first_ended_ = false;
   std::map<pid_t, Process> processes_;
   std::map<pid_t, pid_t> held_;  ///< child → its parent, which is held at its fork
-  std::map<pid_t, int> ended_;   ///< how often it has been queried since
+  std::map<pid_t, pid_t> parents_;
+  std::map<pid_t, Clock::time_point> born_;
+  std::map<pid_t, int> ended_;  ///< how often it has been queried since
   std::size_t starts_ = 0;
   GuardedEnd result_;
 };

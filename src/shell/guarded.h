@@ -39,6 +39,9 @@ class Watcher {
   /// The path of the program to execute: `start.path`, or a stand-in for it. The file runs as machine code,
   /// so it must never be one that a guarded program could have written. Empty: the program does not exist.
   virtual std::string on_start(const ProgramStart& start) = 0;
+  /// True if the program that has just started is a command of the script itself, and does not only compute a
+  /// word of one.
+  [[nodiscard]] virtual bool has_begun() const { return true; }
   /// The process connects to a port (`> /dev/tcp/HOST/PORT` of bash). Returns whether the connection appears
   /// to succeed.
   virtual bool on_connection(pid_t pid, const std::string& address, std::uint16_t port) = 0;
@@ -62,6 +65,8 @@ class Watcher {
   virtual void on_kill(pid_t /*pid*/) {}
   /// How far the time of day that its processes see is ahead.
   [[nodiscard]] virtual std::chrono::seconds ahead() const { return {}; }
+  /// True if that time may differ from the real one.
+  [[nodiscard]] virtual bool may_be_ahead() const { return false; }
   /// A path in the layer is written, created or removed.
   virtual void on_change(pid_t pid, const std::string& path) = 0;
   /// A file is opened for writing in a directory that does not exist.

@@ -1,18 +1,31 @@
 #include "shell/recorded_commands.h"
 
+#include <fcntl.h>
 #include <re2/re2.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <optional>
 #include <string_view>
 
 #include "base/text.h"
 #include "shell/srun.h"
+#include "sys/proc_threads.h"
 
 namespace nlaunch::shell {
 namespace {
+
+/// True if the standard output of a process was opened with O_APPEND: `>> log`.
+bool appends(pid_t pid) {
+  const auto info = sys::read_proc_file(pid, "fdinfo/1").value_or("");
+  constexpr std::string_view kName = "flags:";
+  const auto at = info.find(kName);
+  constexpr int kOctal = 8;
+  return at != std::string::npos &&
+         (std::strtoull(info.c_str() + at + kName.size(), nullptr, kOctal) & std::uint64_t{O_APPEND}) != 0;
+}
 
 /// Puts each launcher's commands after it, whatever ran in parallel.
 std::vector<RecordedCommand> by_launcher(std::vector<RecordedCommand> commands) {
@@ -60,6 +73,7 @@ const RecordedCommand& RecordedCommands::add(const ProgramStart& start, Words ar
         !file.starts_with(own_.folder.native()))
       command.files[fd] = file;
   }
+  command.appends = command.files.contains(STDOUT_FILENO) && appends(start.pid);
   const auto in = start.files.find(STDIN_FILENO);
   // The script's own is empty, also after `exec` has put a program in its place.
   const bool is_of_script = in != start.files.end() && in->second.starts_with(own_.folder.native());
@@ -135,22 +149,29 @@ bool RecordedCommands::reads_nothing(const ProgramStart& start, const RecordedCo
   return !by_xargs && !RE2::PartialMatch(places_.text_of_line(command.script, command.line), kSaid);
 }
 
+void RecordedCommands::killed(pid_t pid) {
+  const auto last = std::find(pids_.rbegin(), pids_.rend(), pid);
+  if (last != pids_.rend()) killed_.insert(static_cast<std::size_t>(pids_.rend() - last) - 1);
+}
+
 bool RecordedCommands::asks_killed(const Words& query) const {
   if (killed_.empty()) return false;
-  bool killed = false;
+  bool any = false;
   for (std::size_t i = 0; i < recording_.commands.size(); ++i) {
     const auto& command = recording_.commands[i];
     const bool asked =
-        command.fate != Fate::answered && std::ranges::any_of(command.argv, [&](const auto& word) {
+        command.fate == Fate::recorded && std::ranges::any_of(command.argv, [&](const auto& word) {
           const auto value = word.substr(word.find('=') + 1);
           return is_port(value) && names_port(query, value);
         });
     if (!asked) continue;
-    killed = killed_.contains(pids_[i]);
+    any = true;
+    bool killed = killed_.contains(i);
     for (auto at = command.launcher; at && !killed; at = recording_.commands[*at].launcher)
-      killed = killed_.contains(pids_[*at]);
+      killed = killed_.contains(*at);
+    if (!killed) return false;
   }
-  return killed;
+  return any;
 }
 
 /// The launcher that started it, which may have chosen its directory.

@@ -37,8 +37,8 @@ class RecordedCommands {
   [[nodiscard]] bool asks_again(const Words& argv) const;
 
   /// The process is killed by the script.
-  void killed(pid_t pid) { killed_.insert(pid); }
-  /// True if the port in a query is that of a program which was killed, and not started again.
+  void killed(pid_t pid);
+  /// True if the port in a query is that of programs which were all killed.
   [[nodiscard]] bool asks_killed(const Words& query) const;
 
   /// Adds what is known only at the end, and puts each launcher's commands after it.
@@ -56,8 +56,8 @@ class RecordedCommands {
   Places& places_;
   Written& written_;
   Recording& recording_;
-  std::vector<pid_t> pids_;  ///< of the commands
-  std::set<pid_t> killed_;
+  std::vector<pid_t> pids_;                                    ///< of the commands
+  std::set<std::size_t> killed_;                               ///< commands, by index
   std::vector<std::pair<std::size_t, std::string>> printing_;  ///< a command → the pipe it prints to
 };
 

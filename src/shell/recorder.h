@@ -33,6 +33,7 @@ struct RecordedCommand {
   std::vector<std::string> environment;  ///< "NAME=VALUE", without variables set by the recorder
   std::string folder;
   std::map<int, std::string> files;  ///< 1 → "/scratch/log", if it is not the script's own output
+  bool appends = false;              ///< to the file of its standard output
   std::string script;                ///< the file that starts it; empty: unknown
   std::uint32_t line = 0;            ///< of it
   bool background = false;
@@ -84,6 +85,7 @@ struct Recording {
       not_here;                    ///< files and directories that exist only on the cluster, treated as empty
   std::vector<Absent> asked_for;   ///< `[ -f PATH ]` was answered with no
   std::vector<Absent> waited_for;  ///< `while [ ! -f PATH ]`: nothing here makes it
+  std::vector<Absent> teed;        ///< files that `tee` truncates
   std::vector<Absent> broken;      ///< a tool of this machine failed (`name`) within a pipe: awk cannot do it
   std::vector<Absent> guessed;     ///< commands whose exit code the script asks for, which is made up
   std::vector<Absent> ended_early;  ///< scripts that it calls, and that exited with a code (`name`) within

@@ -173,7 +173,7 @@ namespace {
 /// The words of a command without the values of options that name where it writes: `--output_dir DIR`.
 Words inputs_of(const Words& words) {
   static const RE2 kWrites(
-      R"re((?i)^--?\w*(?:out|save|log|cache|work|run|ckpt|checkpoint|result|dump|export))re");
+      R"re((?i)^--?\w*(?:out|save|log|cache|work|run|ckpt|checkpoint|result|dump|export|bind|mount|volume)|^-[vB]$)re");
   Words inputs;
   bool writes = false;
   for (const auto& word : words) {
@@ -198,10 +198,12 @@ std::vector<std::string> Written::outputs_told_to(const Told& program) const {
              is_told({inputs, made ? program.variables : Words(), program.folder}, folder, false);
     };
     // `> out/1/score.json`, and then `summarize.py out`.
+    constexpr int kAbove = 2;
     bool in_folder = false;
-    for (auto folder = fs::path(path).parent_path();
-         !is_log(path) && !in_folder && folder.has_relative_path(); folder = folder.parent_path())
-      in_folder = reads(folder);
+    auto folder = fs::path(path).parent_path();
+    for (int i = 0; !is_log(path) && !in_folder && folder.has_relative_path();
+         ++i, folder = folder.parent_path())
+      in_folder = (i < kAbove || folders_.contains(folder)) && reads(folder);
     const bool named = is_told({program.words, {}, program.folder}, path, false);
     if (in_folder || named || (!is_log(path) && is_told(program, path, false))) told.push_back(path);
   }

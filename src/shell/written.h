@@ -63,6 +63,8 @@ class Written {
            (tee != tees_.end() && pipes_of_job_.contains(tee->second));
   }
 
+  /// True if a program of the job prints into this pipe.
+  [[nodiscard]] bool is_of_job(const std::string& pipe) const { return pipes_of_job_.contains(pipe); }
   /// True if `tee` has filled it with the output of a program in the foreground.
   [[nodiscard]] bool is_finished_by_tee(const std::string& path) const {
     const auto tee = tees_.find(path);

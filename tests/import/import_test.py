@@ -483,6 +483,12 @@ class Environments(Import):
             role = self.roles("#SBATCH --nodes=1 --ntasks-per-node=1 --gpus-per-node=4\n" + head.format(text) + rest)["ray-head"]
             self.assertEqual(role["command"], ["bash", "-c", "ray start --head --block" if "--block" in text else "ray start --block --head"])
 
+    def test_an_output_far_below_a_directory_is_not_read_by_it(self):
+        for text in ("python prep.py > /scratch/u/exp/stats.json\npython train.py --data_root /scratch\n",
+                     "apptainer exec --bind /scratch/u img python a.py > /scratch/u/a.json\napptainer exec --bind /scratch/u img python b.py\n"):
+            result, _, _ = self.import_text(text, "--exists", "/scratch/u/exp/", "--exists", "/scratch/u/")
+            self.assertNotIn("import.output-file", result.stderr)
+
     def test_a_decision_by_the_output_of_tee_is_made_up(self):
         result, _, _ = self.import_text("python gen.py | tee gen.log\nif grep -q row gen.log; then python eval.py; fi\npython train.py\n")
         self.assertIn("note: line 2: the exit code of `grep -q row gen.log` is made up here", result.stderr)

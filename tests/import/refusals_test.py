@@ -69,6 +69,8 @@ class Refusals(Import):
                  "line 5: a program uses"),
                 ("srun bash -c 'if [ \"$(hostname -s)\" = gpu3 ]; then python t.py --big; else python t.py --small; fi'\n",
                  "line 1: the script decides by 'rec-node-0', which is a made-up name"),
+                ("if [[ ${HOSTNAME%%-*} == jwb* ]]; then python b.py --jwb; else python b.py; fi\n", "which is a made-up name"),
+                ("[ \"$(hostname)\" = node-local01 ] && A=1\npython b.py ${A-}\n", "which is a made-up name"),
                 ("A=$(echo a 10.1.1.1 | awk '/a/ {print no_such_function($2)}')\npython train.py --addr $A --port 1\n",
                  "fails with the awk of this machine, so what it would print is missing"),
                 ("for i in a b; do prog $i & done\nwhile pgrep -x prog >/dev/null; do sleep 1; done; prog z\n", "waits at line 2"),

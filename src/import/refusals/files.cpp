@@ -45,7 +45,10 @@ Sentences depends_on_the_machine(const Examined& script) {
 
 /// A name of the simulated job: of a node, the cluster or the partition.
 bool is_made_up_name(const std::string& word) {
-  return word == shell::Allocation::kCluster || word == "rec-partition" || shell::node_of(word).has_value();
+  // `${HOSTNAME%%-*}`
+  const bool is_part = word.size() > 2 && shell::Allocation::host(0).starts_with(word);
+  return word == shell::Allocation::kCluster || word == "rec-partition" || is_part ||
+         shell::node_of(word).has_value();
 }
 
 /// `case NAME in nid*) ...`, unless a pattern comes from the job itself: `$first)`.
@@ -65,7 +68,8 @@ std::optional<std::string> name_compared(const shell::Words& words) {
     if (std::ranges::find(kOperators, words[i]) == kOperators.end()) continue;
     const auto& left = words[i - 1];
     const auto& right = words[i + 1];
-    static const RE2 kNoNode(R"((?i)log-?in|local|front|head|^""$|^''$|^$)");
+    static const RE2 kNoNode(
+        R"((?i)^["']?(?:[\w-]*log-?in[\w.-]*|localhost|front-?end\w*|head(?:-?node)?)?["']?$)");
     const bool is_pattern = words[i] == "=~" || right.find_first_of("*?[") != std::string::npos;
     const bool may_be_node = !RE2::PartialMatch(right, kNoNode);
     // `== *" "*`: whether it is a list.

@@ -124,7 +124,7 @@ struct Filter {
   std::string name{};
   std::string text{};  ///< "| tee "
 };
-Filter filter_of(std::string_view line) {
+Filter filter_of(std::string_view line, std::string_view command = {}) {
   static const RE2 kFilter(R"re((\|&?\s*(tee|grep|egrep|sed|awk|ts|tail|head|cut|tr)\s)[^|]*$)re");
   // The exit code of grep is what is asked for; the output of $(...) is a value.
   static const RE2 kAsks(R"re(\bgrep\s+-\w*q|^\s*(?:if|elif|while|until|!)\s|\$\(|`|\|\||&&)re");
@@ -132,7 +132,8 @@ Filter filter_of(std::string_view line) {
   const re2::StringPiece all(line.data(), line.size());
   re2::StringPiece pipe;
   if (!RE2::PartialMatch(all, kFilter, &pipe, &filter.name)) return {};
-  if (filter.name != "tee" && RE2::PartialMatch(all, kAsks)) return {};
+  const auto whole = command.empty() ? all : re2::StringPiece(command.data(), command.size());
+  if (filter.name != "tee" && RE2::PartialMatch(whole, kAsks)) return {};
   filter.at = static_cast<std::size_t>(pipe.data() - line.data()) + 1;
   filter.text = std::string(pipe);
   return filter;
@@ -161,7 +162,7 @@ std::uint32_t begin_of_block(const SourceLines& lines, std::uint32_t end) {
 /// The line where a command starting on a line, or a block around it, is piped to a filter; 0 if it is not.
 std::uint32_t line_of_filter(const SourceLines& lines, std::uint32_t begin) {
   const auto end = lines.end_of_command(begin);
-  if (filter_of(lines.line(end)).at > 0) return end;
+  if (filter_of(lines.line(end), lines.command(begin)).at > 0) return end;
   for (auto at = end + 1; at <= lines.count(); ++at) {
     const auto block = filter_of(lines.line(at)).at > 0 ? begin_of_block(lines, at) : 0;
     if (block > 0 && block <= begin) return at;
@@ -184,7 +185,8 @@ void check_exit_code_of_tee(const LintInput& input, Report& report) {
       continue;
     const auto end = line_of_filter(lines, command.span.line);
     if (end == 0 || text::trim(lines.line(end)).ends_with('&')) continue;
-    const auto filter = filter_of(lines.line(end));
+    const auto filter = filter_of(lines.line(end), lines.command(command.span.line));
+    if (filter.at == 0) continue;
     const bool by_itself =
         command.shell != input.script->shell && !input.script->shells_above.contains(command.shell);
     report.warning(

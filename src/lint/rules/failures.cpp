@@ -58,7 +58,7 @@ const Program* started_in_spite(const LintInput& input, const Trial& trial) {
   return next == trial.later.end() ? nullptr : &script.programs[*next];
 }
 
-/// "; so it is with b.py in line 5 and c.py in line 7"
+/// "; the same is true of b.py in line 5 and c.py in line 7"
 std::string name_others(const std::vector<const Program*>& others) {
   constexpr std::size_t kShown = 3;
   std::vector<std::string> names;
@@ -69,7 +69,8 @@ std::string name_others(const std::vector<const Program*>& others) {
   if (others.size() > kShown) names.push_back(fmt::format("{} more", others.size() - kShown));
   const auto last = names.back();
   names.pop_back();
-  return fmt::format("; so it is with {}{}{}", text::join(names, ", "), names.empty() ? "" : " and ", last);
+  return fmt::format("; the same is true of {}{}{}", text::join(names, ", "), names.empty() ? "" : " and ",
+                     last);
 }
 
 void check_failure_passed(const LintInput& input, Report& report) {
@@ -115,8 +116,12 @@ void check_failure_unseen(const LintInput& input, Report& report) {
   std::vector<const Trial*> unseen;
   for (const auto& trial : script.trials) {
     const auto& program = script.programs[trial.program];
-    // The end of a job ends a step in the background.
-    const bool is_awaited = !program.background || program.waited.is_awaited || program.step;
+    // The end of a job ends a step in the background, which may be all that it does.
+    const bool only_steps = program.step && std::ranges::none_of(script.programs, [](const Program& one) {
+                              return one.works && !one.background;
+                            });
+    const bool is_awaited = !program.background || program.waited.is_awaited || only_steps ||
+                            program_name(program.words[0]) == "ray";
     const bool serves = trial.serves || is_server(program);
     if (!serves && trial.exit_code == 0 && trial.sure && trial.replacements.empty() && is_awaited &&
         !only_prepares_files(program) && !is_ignored_on_purpose(lines, program) &&
@@ -216,7 +221,7 @@ const Registered<Rule> server_fails_rule{{
 bool is_limited(const SourceLines& lines, std::uint32_t number) {
   constexpr std::uint32_t kAbove = 12;
   static const RE2 kCounts(
-      R"re((?i)(?:if|while|\[|\(\().*(?:restart|retr(?:y|ies)|attempt|count|max|tries|remain|chain|limit|iter|epoch|step))re");
+      R"re((?i)(?:\b(?:if|while)\b|\[|\(\().*(?:restart|retr(?:y|ies)|attempt|count|max|tries|remain|chain|limit|iter|epoch|step|SECONDS|\s-(?:eq|ne|lt|le|gt|ge)\s))re");
   for (auto at = number > kAbove ? number - kAbove : 1; at <= number; ++at)
     if (RE2::PartialMatch(lines.line(at), kCounts)) return true;
   return false;

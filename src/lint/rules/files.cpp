@@ -154,6 +154,13 @@ const ScriptCommand* removal_of(const Script& script, const std::string& path) {
   return found == script.commands.end() ? nullptr : &*found;
 }
 
+/// `echo … >> history.txt`
+bool is_appended(const Script& script, const std::string& path) {
+  const auto name = path.substr(path.rfind('/') + 1);
+  return RE2::PartialMatch(script.file->text,
+                           fmt::format(R"re(>>\s*["']?[^<>|;&\n]*{})re", RE2::QuoteMeta(name)));
+}
+
 /// A file that the script writes and gives to a program, under the same name in each job.
 void check_shared_file(const LintInput& input, Report& report) {
   if (!input.script || input.batch.empty() || !input.script->in_next_job) return;
@@ -161,7 +168,7 @@ void check_shared_file(const LintInput& input, Report& report) {
   for (const auto& file : script.own_files) {
     const auto& next = script.in_next_job->own_files;
     const auto same = std::ranges::find(next, file.path, &OwnFile::path);
-    if (same == next.end() || is_of_node(script, file.path)) continue;
+    if (same == next.end() || is_of_node(script, file.path) || is_appended(script, file.path)) continue;
     const auto name = shown_path(script, file.path);
     const bool names_hosts = shell::Allocation::names_node(file.text);
     const auto* removal = removal_of(script, file.path);
@@ -219,23 +226,20 @@ std::vector<Truncated> truncated_by(const Script& script) {
     step = program.step;
     if (program.works && !other_task) add(program.output, program.span, false);
   }
-  for (const auto& command : script.commands) {
-    const auto& words = command.words;
-    if (words[0] != "tee" || shell::has(words, "-a") || shell::has(words, "--append")) continue;
-    for (std::size_t i = 1; i < words.size(); ++i)
-      if (!words[i].starts_with('-')) add(words[i], command.span, true);
-  }
+  for (const auto& file : script.teed) add(file.path, file.span, true);
   return files;
 }
 
-/// A command of the script is given the file: it may keep what is in it.
+/// A command of the script is given the file, or reads it: it may keep what is in it.
 bool is_used(const Script& script, const std::string& path) {
   const auto name = path.substr(path.rfind('/') + 1);
-  return std::ranges::any_of(script.commands, [&](const ScriptCommand& command) {
-    return command.words[0] != "tee" && command.words[0] != "echo" && command.words[0] != "touch" &&
-           std::any_of(command.words.begin() + 1, command.words.end(),
-                       [&](const std::string& word) { return word.contains(name); });
-  });
+  const RE2 reads(fmt::format(R"re(<\s*["']?[^<>|;&\n]*{})re", RE2::QuoteMeta(name)));
+  return RE2::PartialMatch(script.file->text, reads) ||
+         std::ranges::any_of(script.commands, [&](const ScriptCommand& command) {
+           return command.words[0] != "tee" && command.words[0] != "echo" && command.words[0] != "touch" &&
+                  std::any_of(command.words.begin() + 1, command.words.end(),
+                              [&](const std::string& word) { return word.contains(name); });
+         });
 }
 
 /// True if it has told of a run that overwrites its own output.
@@ -269,7 +273,7 @@ void check_log_overwritten(const LintInput& input, Report& report) {
   const Truncated* first = nullptr;
   for (const auto& one : files) {
     const auto name = shown_path(script, one.path);
-    if (std::ranges::find(next, one.path, &Truncated::path) == next.end() ||
+    if (std::ranges::find(next, one.path, &Truncated::path) == next.end() || is_used(script, one.path) ||
         std::ranges::find(names, name) != names.end())
       continue;
     if (first == nullptr) first = &one;
@@ -277,7 +281,7 @@ void check_log_overwritten(const LintInput& input, Report& report) {
   }
   if (first == nullptr) return;
   const bool job = input.slurm || !input.batch.empty();
-  const bool array = find_option(input.batch, "--array") != nullptr;
+  const bool array = has_tasks_at_once(input);
   const auto more = names.size() > 2 ? fmt::format(", and {} more", names.size() - 2) : "";
   if (names.size() > 2) names.resize(2);
   const auto all = text::join(names, more.empty() ? " and " : ", ") + more;

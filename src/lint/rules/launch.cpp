@@ -193,15 +193,19 @@ struct FixedPort {
 std::vector<FixedPort> fixed_ports(const LintInput& input) {
   const auto& script = *input.script;
   std::vector<FixedPort> ports;
-  for (std::size_t i = 0; i < script.programs.size(); ++i) {
-    const auto& program = script.programs[i];
+  for (const auto& program : script.programs) {
     const auto listened = program.works ? listened_port(program) : std::nullopt;
     const auto number = listened ? text::whole_number<std::uint16_t>(listened->port) : std::nullopt;
     // A user cannot listen below: the number is none of a port, but of an argument that moved up.
     constexpr std::uint16_t kFirst = 1024;
     if (!number || *number < kFirst || shell::Allocation::is_port(listened->port)) continue;
-    const auto next = script.in_next_job ? listened_port(script.in_next_job->programs[i]) : std::nullopt;
-    if (next && next->port != listened->port) continue;
+    // Programs in the background may start in another order.
+    const bool same =
+        !script.in_next_job || std::ranges::any_of(script.in_next_job->programs, [&](const Program& one) {
+          const auto next = one.works ? listened_port(one) : std::nullopt;
+          return next && next->port == listened->port;
+        });
+    if (!same) continue;
     const bool written = listened->by_default || std::ranges::any_of(input.files, [&](const auto& file) {
                            return file->text.find(listened->port) != std::string::npos;
                          });
@@ -209,6 +213,9 @@ std::vector<FixedPort> fixed_ports(const LintInput& input) {
         ports, [&](const FixedPort& port) { return port.listened.port == listened->port; });
     if (written && !told) ports.push_back({&program, *listened});
   }
+  std::ranges::stable_sort(ports, {}, [](const FixedPort& port) {
+    return std::pair(port.program->span.line, text::whole_number<std::uint16_t>(port.listened.port));
+  });
   return ports;
 }
 
@@ -235,7 +242,7 @@ void tell_fixed_port(const LintInput& input, const std::vector<FixedPort>& ports
   const bool one_node = input.nodes.value_or(1) == 1 && !spans_nodes(*program);
   const bool torch = !launcher || launcher->name == "torchrun";
   const bool part = input.gpus.value_or(0) < kPartOfNode;
-  const bool array = has_option(input.batch, {"--array"});
+  const bool array = has_tasks_at_once(input);
   report.note(
       listened.by_option ? program->span : place_of(input, *program, "MASTER_PORT"),
       {fmt::format("{}, but {}", name_ports(ports),
@@ -260,7 +267,11 @@ bool can_be_given(const FixedPort& port) {
 
 /// Outside of a job: a second run on the same machine.
 void tell_port_of_machine(std::vector<FixedPort> ports, Report& report) {
-  std::erase_if(ports, can_be_given);
+  // A program in the background may be a client, or serve nobody here.
+  std::erase_if(ports, [](const FixedPort& port) {
+    const bool head = shell::program_name(port.program->words[0]) == "ray";
+    return can_be_given(port) || (port.listened.serves && !head && !is_server(*port.program));
+  });
   if (ports.empty()) return;
   const auto& [program, listened] = ports.front();
   const auto launcher = launcher_of(*program);

@@ -115,8 +115,8 @@ void check_server_left(const LintInput& input, Report& report) {
         continue;
       return report.note(
           server.span,
-          {fmt::format("if the script is interrupted while {} runs, {} goes on", shown_name(*client), name),
-           "Ctrl-C does not reach a program in the background, and the script does not get to its kill",
+          {fmt::format("if the script is killed while {} runs, {} goes on", shown_name(*client), name),
+           "SIGTERM ends the script before it gets to its kill, and not what it has started",
            "PID=$!; trap 'kill $PID' EXIT", ""});
     }
     return report.note(

@@ -662,6 +662,37 @@ TEST_F(Recorded, AServerThatWasKilledDoesNotAnswer) {
   EXPECT_EQ(record(starts + "kill $P\ncurl -sf localhost:9000/health || exit 7\n").exit_code, 0);
 }
 
+TEST_F(Recorded, OnlyWhatEndsAServerEndsItsAnswers) {
+  const std::string starts = "vllm serve m --port 8000 & P=$!\n";
+  const std::string asks = "curl -sf localhost:8000/health || exit 7\n";
+  for (const std::string signal : {"-USR1 $P", "-STOP $P", "-0 $P"})
+    EXPECT_EQ(record(starts + "kill " + signal + "\n" + asks).exit_code, 0) << signal;
+  const std::string two = "vllm serve m --port 8000 & A=$!\nvllm serve m --port 8000 & B=$!\n";
+  EXPECT_EQ(record(two + "kill $B\n" + asks).exit_code, 0);
+  EXPECT_EQ(record(two + "kill $A $B\n" + asks).exit_code, 7);
+}
+
+TEST_F(Recorded, AProgramWhoseWordsAreStillComputedIsStartedBeforeItIsKilled) {
+  constexpr int kTurns = 5;
+  for (int i = 0; i < kTurns; ++i) {
+    record(
+        "set -e\nvllm serve m --port 8000 > v-$(date +%s | cut -c1-3).log 2>&1 & P=$!\n"
+        "trap 'kill $P' EXIT\ncurl -sf localhost:8000/health\npython b.py\n");
+    EXPECT_EQ(
+        std::ranges::count_if(recording_.commands, [](const auto& one) { return one.argv[0] == "vllm"; }), 1);
+  }
+}
+
+TEST_F(Recorded, WhatAProgramPrintsForAnOptionIsNotThatOfAStandIn) {
+  EXPECT_EQ(record("[ -z \"$(vllm --version)\" ] || exit 7\n[ -z \"$(python train.py --help)\" ] || exit 8\n")
+                .exit_code,
+            0);
+}
+
+TEST_F(Recorded, GrepBehindAProgramDoesNotFail) {
+  EXPECT_EQ(record("set -eo pipefail\npython train.py 2>&1 | grep -v Warning\npython b.py\n").exit_code, 0);
+}
+
 TEST_F(Recorded, AProgramInALoopWithItsOwnInputIsInTheBackground) {
   for (const std::string input : {" <<< \"$(printf 'a\\nb')\"", " < /etc/hostname"}) {
     record("while read -r s; do no-such-program $s & done" + input + "\nwait\nno-such-program z\n");

@@ -84,7 +84,8 @@ TEST(ExitCodeOfTee, AndOfOtherFilters) {
   EXPECT_EQ(found("exit-code-of-tee", script("python a.py | tee log | tail -5\n")),
             Texts{"warning job.sh:1:23 after | tail the exit code of the program is lost"});
   for (const auto* fine :
-       {"if python a.py | grep OK; then python b.py; fi\n", "python a.py | grep -q OK && python b.py\n",
+       {"if python a.py \\\n     | grep ok; then\n  python b.py\nfi\n",
+        "if python a.py | grep OK; then python b.py; fi\n", "python a.py | grep -q OK && python b.py\n",
         "n=$(python a.py | tail -1)\npython b.py $n\n", "set -o pipefail\npython a.py | grep -v INFO\n"})
     EXPECT_EQ(found("exit-code-of-tee", script(fine)), Texts{}) << fine;
 }

@@ -136,6 +136,8 @@ TEST(SharedFile, WithValuesOfTheJobOrRemovedAtItsEnd) {
   for (const auto& fine :
        {wrapper, std::string("rm -f /data/c\necho a: 1 > /data/c\npython a.py --config /data/c\n"),
         std::string("F=/data/$SLURM_JOB_ID.yaml\necho $SLURM_JOB_ID > $F\npython a.py --config $F\nrm $F\n"),
+        std::string("mkdir -p /data/out\nenv > /data/out/env.txt\npython a.py --output_dir /data/out\n"),
+        std::string("echo run $SLURM_JOB_ID >> /data/runs.txt\npython a.py --history /data/runs.txt\n"),
         std::string("F=$(mktemp /data/XXXXXX)\necho $SLURM_JOB_ID > $F\npython a.py --config $F\nrm $F\n")})
     EXPECT_EQ(job(fine), Texts{}) << fine;
 }
@@ -150,6 +152,9 @@ TEST(LogOverwritten, ByTheNextRun) {
        {"python a.py >> /data/a.log\n", "python a.py | tee -a /data/a.log\n",
         "python a.py > /dev/null 2>&1\n", "python a.py > /data/$(date +%F).log\n",
         "python a.py > /data/$$.log\n", "python a.py > /tmp/a.log\n",
+        "exec >> /data/a.log 2>&1\npython a.py\n", "{ python a.py; python b.py; } >> /data/a.log\n",
+        "cd /data/$SLURM_JOB_ID$$\npython a.py | tee a.log\n", "python a.py > /data/$RANDOM.log\n",
+        "python make.py > /data/c.yaml\npython a.py --config /data/c.yaml\n",
         "printf -v D '%(%s)T'\npython a.py > /data/$D.log\n", "python a.py > /data/$EPOCHSECONDS.log\n",
         "#SBATCH -N 1\npython a.py > /data/$SLURM_JOB_ID.log\n"})
     EXPECT_EQ(found("log-overwritten", script(fine)), Texts{}) << fine;
@@ -161,6 +166,11 @@ TEST(LogOverwritten, ByOtherTasksOfAnArray) {
             Texts{"note job.sh:4:1 all tasks of the array write /data/a.log"});
   EXPECT_EQ(found("log-overwritten", script(array + "python a.py > /data/$SLURM_ARRAY_TASK_ID.log\n")),
             Texts{});
+  for (const std::string ids : {"3", "0-9%1"})
+    EXPECT_EQ(found("log-overwritten", script("#!/bin/bash\n#SBATCH --array=" + ids +
+                                              "\n#SBATCH --output=%A_%a.out\npython a.py > /data/a.log\n")),
+              Texts{"note job.sh:4:1 the next run of this script overwrites /data/a.log"})
+        << ids;
 }
 
 TEST(LogOverwritten, WithinARun) {
@@ -173,6 +183,8 @@ TEST(LogOverwritten, WithinARun) {
   for (const std::string fine :
        {"for i in 1 2; do\n  python a.py $i\ndone > /data/a.log\n",
         "for i in 1 2; do\n  python a.py $i > /data/a.log\n  mv /data/a.log /data/$i.log\ndone\n",
+        "for i in 1 2; do\n  mkdir -p /data/$i\n  (cd /data/$i && python a.py | tee a.log)\ndone\n",
+        "for i in 1 2; do\n  python a.py > /data/t\n  python b.py < /data/t >> /data/all\ndone\n",
         "srun -n 2 python a.py > /data/a.log\n", "exec > /data/a.log\npython a.py\npython b.py\n"})
     for (const auto& one : found("log-overwritten", script(fine)))
       EXPECT_NE(one.find(next), std::string::npos) << fine << one;

@@ -264,7 +264,9 @@ TEST(FixedPort, OutsideOfAJobForASecondRun) {
   EXPECT_EQ(whole("fixed-port", script("torchrun --nproc_per_node=2 a.py\n")).at(0),
             "torchrun uses port 29500, its default: a second run on this machine fails");
   for (const std::string fine :
-       {"torchrun --standalone --nproc_per_node=2 a.py\n", "python a.py\n", "vllm serve m --port 8000\n",
+       {"tensorboard --logdir runs --port 6006 &\npython a.py\n",
+        "python bench.py --port 8000 &\npython bench.py --port 8000 &\nwait\n",
+        "torchrun --standalone --nproc_per_node=2 a.py\n", "python a.py\n", "vllm serve m --port 8000\n",
         "vllm serve m --port ${PORT:-8000} &\npython a.py\n",
         "P=$((20000 + RANDOM % 10000))\nvllm serve m --port $P &\npython a.py\n",
         "vllm serve m --port $(date +2%M%S) &\npython a.py\n", "srun torchrun --nproc_per_node=2 a.py\n"})

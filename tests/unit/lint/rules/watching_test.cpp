@@ -91,9 +91,9 @@ TEST(ServerLeft, BehindWhatIsStartedForIt) {
             Texts{"note job.sh:1:1 vllm goes on when train.py in line 2 has ended"});
 }
 
-TEST(ServerLeft, IfTheScriptIsInterrupted) {
+TEST(ServerLeft, IfTheScriptIsKilled) {
   EXPECT_EQ(found("server-left", script("vllm serve m & P=$!\npython a.py\nkill $P\n")),
-            Texts{"note job.sh:1:1 if the script is interrupted while a.py runs, vllm goes on"});
+            Texts{"note job.sh:1:1 if the script is killed while a.py runs, vllm goes on"});
 }
 
 TEST(ServerLeft, NotIfSomethingEndsIt) {
