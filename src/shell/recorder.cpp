@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "shell/absent_files.h"
 #include "shell/answers.h"
+#include "shell/failing.h"
 #include "shell/launchers.h"
 #include "shell/notes.h"
 #include "shell/pipes.h"
@@ -183,8 +184,9 @@ class Recorder final : public Watcher {
     if (is_filter) return answer({});
     if (runs && watches_output(start, argv)) {
       if (follows_file(argv)) shows_output_.insert(file_of(start, STDOUT_FILENO));
-      const bool finds = !server_hangs() && looks_for_failure(start, argv) == server_fails();
-      if (first_failed_) recording_.guessed.push_back({places_.line_of(start.pid), text::shell_join(argv)});
+      const bool finds = !failing_.server_hangs() && looks_for_failure(start, argv) == failing_.server();
+      if (failing_.has_begun())
+        recording_.guessed.push_back({places_.line_of(start.pid), text::shell_join(argv)});
       note(start, std::move(argv), Fate::answered);
       return answer({"", finds ? 0 : kFailed});
     }
@@ -208,10 +210,11 @@ class Recorder final : public Watcher {
     if (runs && program == "sed") note_edited(start, argv);
     if (runs) {
       static const Options kOfNow{"date", "mktemp", "nproc", "id", "whoami", "uuidgen", "shuf", "uname"};
-      if (program == "date" && has(argv, fmt::format("@{}", now()))) return start.path;
+      if (program == "date" && has(argv, fmt::format("@{}", failing_.now()))) return start.path;
       if (kOfNow.contains(program)) notes_.made_up(places_.line_of(start.pid), start, argv);
       // The same for all tasks.
-      if (program == "date" && tells_time(argv)) return script("exec /usr/bin/date -d @{} \"$@\"\n", now());
+      if (program == "date" && tells_time(argv))
+        return script("exec /usr/bin/date -d @{} \"$@\"\n", failing_.now());
       if (auto path = canonical_path(start, argv)) return answer({*path + "\n"});
       const bool finds_own = program == "which" && names_own_program(argv);
       if (finds_own || looks_at_this_machine(argv)) notes_.made_up(places_.line_of(start.pid), start, argv);
@@ -229,7 +232,8 @@ class Recorder final : public Watcher {
     if (auto interpreter = interpreter_of(start.path))
       return script("exec {} {} \"$@\"\n", *interpreter, text::shell_quote(start.path));
     if (auto said = answer_of(argv, request_.allocation, node_of_process(start))) {
-      if ((server_fails() && asks_the_job(argv)) || commands_.asks_killed(argv)) said = Answer{"", kFailed};
+      if ((failing_.server() && failing_.concerns(argv)) || commands_.asks_killed(argv))
+        said = Answer{"", kFailed};
       if (Allocation::is_port(text::trim(said->text))) said->text = free_port(start) + "\n";
       static const Options kKnown{"hostname",      "getent", "host",  "dig",    "nslookup", "ray",
                                   "get_free_port", "conda",  "mamba", "sbatch", "curl",     "wget"};
@@ -242,11 +246,11 @@ class Recorder final : public Watcher {
       if (auto job = name == "sbatch" ? submissions_.read(start, argv) : std::nullopt)
         recording_.submitted.push_back(std::move(*job));
       note(start, std::move(argv), Fate::answered);
-      return answer(fails_now() ? Answer{"", kFailed} : *said);
+      return answer(failing_.is_now(recording_.commands) ? Answer{"", kFailed} : *said);
     }
     const auto started = started_by(argv, request_.allocation);
     note(start, std::move(argv), started ? Fate::launcher : Fate::recorded);
-    if (!started) return answer({"", fails_now() ? kFailed : 0});
+    if (!started) return answer({"", failing_.is_now(recording_.commands) ? kFailed : 0});
     launchers_.insert(start.pid);
     note_unrecorded(started->tasks);
     const StartOfTasks how{recording_.commands.size() - 1, steps_, is_mpi(name)};
@@ -264,7 +268,7 @@ class Recorder final : public Watcher {
                       : is_own(address) ? "localhost"
                                         : address) +
                      fmt::format("/{}", port)};
-    const bool answers = server_fails()
+    const bool answers = failing_.server()
                              ? !node && !is_own(address)
                              : !commands_.asks_killed(argv) &&
                                    (commands_.is_served(std::to_string(port)) || commands_.asks_again(argv));
@@ -280,13 +284,13 @@ class Recorder final : public Watcher {
   [[nodiscard]] bool starts_others(pid_t pid) const override { return launchers_.contains(pid); }
   [[nodiscard]] bool only_stands_in(pid_t pid) const override { return stand_ins_.contains(pid); }
   [[nodiscard]] bool has_begun() const override { return has_begun_; }
-  [[nodiscard]] bool outlives_its_end() const override { return !server_fails() || server_hangs(); }
-  [[nodiscard]] bool never_ends() const override { return server_hangs(); }
-  void on_kill(pid_t pid) override { commands_.killed(pid); }
-  [[nodiscard]] bool may_be_ahead() const override { return request_.later > 0 || server_fails(); }
-  [[nodiscard]] std::chrono::seconds ahead() const override {
-    return std::chrono::seconds(request_.later + (server_fails() ? slept_ : 0));
+  [[nodiscard]] bool outlives_its_end() const override {
+    return !failing_.server() || failing_.server_hangs();
   }
+  [[nodiscard]] bool never_ends() const override { return failing_.server_hangs(); }
+  void on_kill(pid_t pid) override { commands_.killed(pid); }
+  [[nodiscard]] bool may_be_ahead() const override { return failing_.may_be_ahead(); }
+  [[nodiscard]] std::chrono::seconds ahead() const override { return failing_.ahead(); }
   void on_fork(pid_t parent, pid_t child) override {
     places_.read();
     places_.forked(parent, child, is_in_front(parent));
@@ -378,7 +382,7 @@ class Recorder final : public Watcher {
     recording_.stopped = end.stopped.empty() && waits_.node_waited() ? "waits" : end.stopped;
     // A slow machine does not get to the limit of questions.
     const bool waits_for_failed =
-        server_fails() && recording_.stopped == "time" && waits_.in_a_row() > kWaitsOfFailure / 4;
+        failing_.server() && recording_.stopped == "time" && waits_.in_a_row() > kWaitsOfFailure / 4;
     if (waits_for_failed) recording_.stopped = "waits";
     recording_.waits = recording_.stopped == "waits";
     recording_.cut = end.cut;
@@ -411,8 +415,6 @@ class Recorder final : public Watcher {
   }
 
  private:
-  [[nodiscard]] bool server_fails() const { return request_.failing && request_.failing->serves; }
-  [[nodiscard]] bool server_hangs() const { return server_fails() && request_.failing->hangs; }
   void note_tee(const ProgramStart& start, const Words& argv) {
     written_.tee(start, argv);
     if (has(argv, "-a") || has(argv, "--append")) return;
@@ -421,26 +423,6 @@ class Recorder final : public Watcher {
         recording_.teed.push_back({places_.line_of(start.pid),
                                    (fs::path(start.folder) / argv[i]).lexically_normal().native(),
                                    places_.of(start.pid) == nullptr ? "" : places_.of(start.pid)->script});
-  }
-
-  /// The command that was noted last is the one that fails.
-  bool fails_now() {
-    const auto& command = recording_.commands.back();
-    if (!request_.failing || !request_.failing->is(command)) return false;
-    if (!first_failed_) first_failed_ = command.launcher.value_or(recording_.commands.size());
-    return request_.failing->serves || first_failed_ == command.launcher.value_or(recording_.commands.size());
-  }
-  /// That `date` tells.
-  [[nodiscard]] std::uint64_t now() const { return began_ + static_cast<std::uint64_t>(ahead().count()); }
-  static bool is_http(const std::string& program) { return program == "curl" || program == "wget"; }
-  /// A query to a host of the job, or for one of its processes.
-  [[nodiscard]] bool asks_the_job(const Words& argv) const {
-    static const Options kProcesses{"ps", "pgrep"};
-    if (server_hangs() && kProcesses.contains(program_name(argv[0]))) return false;
-    static const Options kAsks{"curl", "wget", "nc", "ncat", "ray", "ps", "pgrep"};
-    const auto name = program_name(argv[0]);
-    const bool asks_hosts = is_http(name) || name.starts_with("nc");
-    return kAsks.contains(name) && (!asks_hosts || Allocation::names_host(text::join(argv, " ")));
   }
 
   void keep_trace() {
@@ -566,7 +548,7 @@ class Recorder final : public Watcher {
     const auto in = file_of(start, STDIN_FILENO);
     // `curl -s localhost:8000/v1/models | grep -q NAME`
     const auto writer = looks && only_asks(start) ? pipes_.writer_to(start) : Words();
-    if (!writer.empty() && asks_the_job(writer) && is_http(program_name(writer[0]))) return true;
+    if (!writer.empty() && asks_by_http(writer) && failing_.concerns(writer)) return true;
     const bool wants_output = !only_asks(start) && file_of(start, STDOUT_FILENO).starts_with("pipe:");
     return follows_file(argv) || (looks && !wants_output && names_output(start, argv)) ||
            (looks && in.starts_with("pipe:") && shows_output_.contains(in));
@@ -673,7 +655,7 @@ class Recorder final : public Watcher {
       if (path && !fs::exists(layer_.map_to_read(*path), error)) {
         notes_.absent(*path);
         note(start, argv, Fate::recorded);
-        return answer({"", fails_now() ? kFailed : 0});
+        return answer({"", failing_.is_now(recording_.commands) ? kFailed : 0});
       }
     }
     // This machine's login files are not those of the cluster.
@@ -719,7 +701,7 @@ class Recorder final : public Watcher {
   void note(const ProgramStart& start, Words argv, Fate fate) {
     const auto& command = commands_.add(start, std::move(argv), fate);
     if (fate == Fate::answered && !command.background && program_name(command.argv[0]) == "sleep")
-      slept_ += seconds_of_sleep(command.argv);
+      failing_.slept(command.argv);
     if (fate == Fate::answered)
       waits_.asked(command.line);
     else
@@ -801,10 +783,8 @@ class Recorder final : public Watcher {
   AbsentFiles absent_files_;
   RecordedCommands commands_;
   Submissions submissions_;
-  const std::uint64_t began_ = static_cast<std::uint64_t>(::time(nullptr));
-  std::optional<std::size_t> first_failed_;  ///< the launcher of the first that failed, or its own number
-  std::uint64_t slept_ = 0;                  ///< seconds, by `sleep` in the foreground
-  std::size_t steps_ = 0;                    ///< that have begun
+  Failing failing_{request_};
+  std::size_t steps_ = 0;  ///< that have begun
   std::uint16_t next_port_ = Allocation::kFirstPort;
   static constexpr std::size_t kWaitsOfFailure = 720;  ///< then a server that has exited is not noticed
   Waits waits_{request_.failing ? Waits(kWaitsOfFailure) : Waits()};
@@ -846,10 +826,6 @@ struct TemporaryFolder {
 };
 
 }  // namespace
-
-bool FailingProgram::is(const RecordedCommand& command) const {
-  return command.line == line && command.script == script && call_of(command.argv) == call;
-}
 
 const Assignment* Recording::origin(const std::string& name, const std::string& value) const {
   const Assignment* found = nullptr;

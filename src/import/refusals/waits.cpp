@@ -173,7 +173,7 @@ Sentences loops_over_files(const Examined& script) {
       if (star == std::string::npos) continue;
       const auto slash = word.rfind('/', star);
       const auto piece = word.substr(slash == std::string::npos ? 0 : slash + 1);
-      const RE2 loop(fmt::format(R"(^[^#]*\bfor\s+\w+\s+in\s[^;]*{})", RE2::QuoteMeta(piece)));
+      const RE2 loop(fmt::format(R"(^[^#]*\bfor\s+\w+\s+in\s[^;]*{})", RE2::QuoteMeta(piece)), RE2::Latin1);
       for (const auto& line : script.lines)
         if (RE2::PartialMatch(line, loop))
           return fmt::format(

@@ -248,7 +248,9 @@ void check_endless_requeue(const LintInput& input, Report& report) {
   // A handler of a signal runs after hours of work.
   static const RE2 kRequeues(R"re((?:^|[;&|{]|\bthen|\bdo|\belse)\s*scontrol\s+requeue\b)re");
   static const RE2 kTrap(R"re((?m)^\s*trap\b)re");
-  if (RE2::PartialMatch(text, kTrap)) return;
+  const bool is_told = std::ranges::any_of(
+      script.trials, [](const Trial& one) { return !one.serves && one.exit_code.value_or(1) != 0; });
+  if (RE2::PartialMatch(text, kTrap) || is_told) return;
   for (const auto number : lines_of_commands(lines))
     if (RE2::PartialMatch(lines.command(number), kRequeues) && !is_limited(lines, number))
       return report.note(lines.whole(number),

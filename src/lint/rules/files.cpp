@@ -157,8 +157,8 @@ const ScriptCommand* removal_of(const Script& script, const std::string& path) {
 /// `echo … >> history.txt`
 bool is_appended(const Script& script, const std::string& path) {
   const auto name = path.substr(path.rfind('/') + 1);
-  return RE2::PartialMatch(script.file->text,
-                           fmt::format(R"re(>>\s*["']?[^<>|;&\n]*{})re", RE2::QuoteMeta(name)));
+  const RE2 appends(fmt::format(R"re(>>\s*["']?[^<>|;&\n]*{})re", RE2::QuoteMeta(name)), RE2::Latin1);
+  return RE2::PartialMatch(script.file->text, appends);
 }
 
 /// A file that the script writes and gives to a program, under the same name in each job.
@@ -233,7 +233,7 @@ std::vector<Truncated> truncated_by(const Script& script) {
 /// A command of the script is given the file, or reads it: it may keep what is in it.
 bool is_used(const Script& script, const std::string& path) {
   const auto name = path.substr(path.rfind('/') + 1);
-  const RE2 reads(fmt::format(R"re(<\s*["']?[^<>|;&\n]*{})re", RE2::QuoteMeta(name)));
+  const RE2 reads(fmt::format(R"re(<\s*["']?[^<>|;&\n]*{})re", RE2::QuoteMeta(name)), RE2::Latin1);
   return RE2::PartialMatch(script.file->text, reads) ||
          std::ranges::any_of(script.commands, [&](const ScriptCommand& command) {
            return command.words[0] != "tee" && command.words[0] != "echo" && command.words[0] != "touch" &&

@@ -279,7 +279,7 @@ class ServerWaits {
   static bool is_condition(const Program& program, const std::string& text) {
     auto called = RE2::QuoteMeta(program_name(program.words[0]));
     if (starts_ray(program)) called += "\\s+start";
-    const RE2 loop(R"re(\b(?:until|while\s+!)\s+[^;\n]*)re" + called + R"re(\b)re");
+    const RE2 loop(R"re(\b(?:until|while\s+!)\s+[^;\n]*)re" + called + R"re(\b)re", RE2::Latin1);
     return RE2::PartialMatch(text, loop);
   }
 

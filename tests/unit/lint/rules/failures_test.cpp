@@ -139,6 +139,7 @@ TEST(EndlessRequeue, WithoutALimit) {
         "N=$((N + 1))\nexport N\nsrun python a.py\nif [ $N -lt $MAX_RUNS ]; then sbatch $0; fi\n",
         "srun python a.py || rc=$?\nif [ $rc -eq 85 ]; then scontrol requeue $SLURM_JOB_ID; fi\nexit $rc\n",
         "srun python a.py\n[ $SECONDS -gt 80000 ] && { scontrol requeue $SLURM_JOB_ID; }\n",
+        "set -e\nsrun python a.py\nif [ ! -f DONE ]; then\n  scontrol requeue $SLURM_JOB_ID\nfi\n",
         "f() { scontrol requeue $SLURM_JOB_ID; }\ntrap f USR1\nsrun python a.py & wait\n"})
     EXPECT_EQ(told(fine), Texts{}) << fine;
 }

@@ -1,0 +1,33 @@
+#include "shell/failing.h"
+
+#include "base/text.h"
+#include "shell/allocation.h"
+
+namespace nlaunch::shell {
+
+bool FailingProgram::is(const RecordedCommand& command) const {
+  return command.line == line && command.script == script && call_of(command.argv) == call;
+}
+
+bool Failing::is_now(const std::vector<RecordedCommand>& commands) {
+  const auto& command = commands.back();
+  if (!any() || !request_.failing->is(command)) return false;
+  const auto number = command.launcher.value_or(commands.size());
+  if (!first_) first_ = number;
+  return request_.failing->serves || first_ == number;
+}
+
+bool Failing::concerns(const Words& query) const {
+  static const Options kProcesses{"ps", "pgrep"};
+  static const Options kNetwork{"curl", "wget", "nc", "ncat"};
+  const auto name = program_name(query[0]);
+  if (kProcesses.contains(name)) return !server_hangs();
+  return name == "ray" || (kNetwork.contains(name) && Allocation::names_host(text::join(query, " ")));
+}
+
+bool asks_by_http(const Words& query) {
+  const auto name = program_name(query[0]);
+  return name == "curl" || name == "wget";
+}
+
+}  // namespace nlaunch::shell

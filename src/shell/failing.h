@@ -1,0 +1,55 @@
+#pragma once
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <ctime>
+#include <optional>
+#include <vector>
+
+#include "shell/recorder.h"
+#include "shell/words.h"
+
+namespace nlaunch::shell {
+
+/// What appears to have failed in a recording (RecordRequest::failing), and the time of day that its programs
+/// see: for a server that fails, `sleep` takes the time that it says.
+class Failing {
+ public:
+  /// `request` must outlive this object.
+  explicit Failing(const RecordRequest& request) : request_(request) {}
+
+  [[nodiscard]] bool any() const { return request_.failing.has_value(); }
+  /// A server fails: none answers, and none that has exited appears to be alive.
+  [[nodiscard]] bool server() const { return any() && request_.failing->serves; }
+  /// A server runs on, and does not answer.
+  [[nodiscard]] bool server_hangs() const { return server() && request_.failing->hangs; }
+
+  /// True if the last of the commands is one that fails: the first time with all tasks of its step, a server
+  /// always.
+  [[nodiscard]] bool is_now(const std::vector<RecordedCommand>& commands);
+  /// True after that.
+  [[nodiscard]] bool has_begun() const { return first_.has_value(); }
+
+  /// True for a query to a host of the job, or for one of its processes unless the server hangs.
+  [[nodiscard]] bool concerns(const Words& query) const;
+
+  /// The script has slept: `sleep 5`.
+  void slept(const Words& argv) { slept_ += seconds_of_sleep(argv); }
+  [[nodiscard]] bool may_be_ahead() const { return request_.later > 0 || server(); }
+  [[nodiscard]] std::chrono::seconds ahead() const {
+    return std::chrono::seconds(request_.later + (server() ? slept_ : 0));
+  }
+  /// That `date` tells: the same for all tasks.
+  [[nodiscard]] std::uint64_t now() const { return began_ + static_cast<std::uint64_t>(ahead().count()); }
+
+ private:
+  const RecordRequest& request_;
+  const std::uint64_t began_ = static_cast<std::uint64_t>(::time(nullptr));
+  std::optional<std::size_t> first_;  ///< the launcher of the first that failed, or its own number
+  std::uint64_t slept_ = 0;           ///< seconds, by `sleep` in the foreground
+};
+
+/// curl, wget
+bool asks_by_http(const Words& query);
+
+}  // namespace nlaunch::shell
