@@ -129,10 +129,14 @@ const Registered<Rule> nccl_conf_rule{{
     .check = check_nccl_conf,
 }};
 
-/// The path as people write it: relative to the directory of the script, if it is below that.
+/// The path as people write it: relative to the directory of the script or the user's home, if it is below
+/// one of them.
 std::string shown_path(const Script& script, const std::string& path) {
+  const std::string home = std::string(shell::Allocation::kHome) + "/";
   const bool own = !script.folder.empty() && path.starts_with(script.folder + "/");
-  return text::printable(own ? path.substr(script.folder.size() + 1) : path);
+  return text::printable(own                      ? path.substr(script.folder.size() + 1)
+                         : path.starts_with(home) ? "~/" + path.substr(home.size())
+                                                  : path);
 }
 
 /// Only processes of one node see it. A copy of the script for bash is in a temporary directory itself.

@@ -160,6 +160,11 @@ TEST(LogOverwritten, ByTheNextRun) {
     EXPECT_EQ(found("log-overwritten", script(fine)), Texts{}) << fine;
 }
 
+TEST(LogOverwritten, BelowTheHomeOfTheUser) {
+  EXPECT_EQ(found("log-overwritten", script("python a.py > ~/a.log\n")),
+            Texts{"note job.sh:1:1 the next run of this script overwrites ~/a.log"});
+}
+
 TEST(LogOverwritten, ByOtherTasksOfAnArray) {
   const std::string array = "#!/bin/bash\n#SBATCH --array=0-3\n#SBATCH --output=%A_%a.out\n";
   EXPECT_EQ(found("log-overwritten", script(array + "python a.py > /data/a.log\n")),
