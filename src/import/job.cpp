@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "lint/programs.h"
 #include "shell/srun.h"
 
 namespace nlaunch::import {
@@ -60,22 +61,10 @@ ServerNode node_of_server(const shell::Words& program) {
 }
 
 std::string port_of_engine(const Part& part) {
-  const auto& program = part.program;
-  const auto name = shell::program_name(program[0]);
-  if (auto port = option_of(program, name == "lmdeploy" ? "--server-port" : "--port")) return *port;
-  const auto set = [&](const char* variable) {
-    const auto found = part.changes.find(variable);
-    return found == part.changes.end() ? std::string() : found->second.value_or("");
-  };
-  // Text Generation Inference reads PORT (launcher/src/main.rs), Ollama HOST:PORT (envconfig/config.go).
-  const auto host = set("OLLAMA_HOST");
-  const auto colon = host.rfind(':');
-  if (name == "ollama" && colon != std::string::npos && !host.contains('}')) return host.substr(colon + 1);
-  if (name == "text-generation-launcher" && !set("PORT").empty()) return set("PORT");
-  const bool sglang = std::ranges::any_of(program, [](const auto& word) { return word.contains("sglang"); });
-  if (name == "text-generation-launcher") return "3000";
-  if (name == "lmdeploy") return "23333";
-  return sglang ? "30000" : name == "ollama" ? "11434" : name == "llama-server" ? "8080" : "8000";
+  lint::Program program{.words = part.program};
+  for (const auto& [name, value] : part.changes)
+    if (value) program.environment.emplace(name, *value);
+  return lint::port_of_server(program).port;
 }
 
 bool listens_locally(const shell::Words& program) {

@@ -130,22 +130,24 @@ std::optional<Launcher> launcher_of(const Program& program) {
 
 PortOfServer port_of_server(const Program& program) {
   const auto name = program_name(program.words[0]);
-  const bool sglang = shell::has(program.words, "sglang.launch_server");
   if (name == "ollama") {
-    const auto host = variable(program, "OLLAMA_HOST");
-    const auto port = parted(host).second;
-    return port.empty() ? PortOfServer{"11434", "OLLAMA_HOST=127.0.0.1:", true}
-                        : PortOfServer{port, "OLLAMA_HOST=127.0.0.1:", false};
+    const auto port = parted(variable(program, "OLLAMA_HOST")).second;
+    return {port.empty() ? "11434" : port, "OLLAMA_HOST=127.0.0.1:", port.empty()};
   }
+  const bool sglang = name == "sglang" || std::ranges::any_of(program.words, [](const auto& word) {
+                        return word == "sglang.launch_server" || word.contains("sglang/launch_server");
+                      });
   const bool lmdeploy = name == "lmdeploy";
-  const auto* const option = lmdeploy ? "--server-port" : name == "tritonserver" ? "--http-port" : "--port";
-  const auto port = value_of(program, {option});
-  return {port.value_or(sglang                               ? "30000"
-                        : lmdeploy                           ? "23333"
-                        : name == "llama-server"             ? "8080"
-                        : name == "text-generation-launcher" ? "3000"
-                                                             : "8000"),
-          std::string(option) + " ", !port.has_value()};
+  const bool tgi = name == "text-generation-launcher";
+  const std::string option = lmdeploy ? "--server-port" : name == "tritonserver" ? "--http-port" : "--port";
+  auto port = value_of(program, {option});
+  if (!port && tgi && !variable(program, "PORT").empty()) port = variable(program, "PORT");
+  return {port.value_or(sglang                   ? "30000"
+                        : lmdeploy               ? "23333"
+                        : name == "llama-server" ? "8080"
+                        : tgi                    ? "3000"
+                                                 : "8000"),
+          option + " ", !port.has_value()};
 }
 
 bool is_server(const Program& program) {

@@ -59,7 +59,8 @@ struct PortOfServer {
   bool by_default = false;  ///< nothing sets it
 };
 /// Defaults: vLLM, SGLang, LMDeploy, Ollama, llama.cpp and Text Generation Inference, their documentation of
-/// the options.
+/// the options. Text Generation Inference also reads PORT (launcher/src/main.rs), Ollama HOST:PORT from
+/// OLLAMA_HOST (envconfig/config.go).
 PortOfServer port_of_server(const Program& program);
 /// GPUs that the program sees: CUDA_VISIBLE_DEVICES, else those of the node; 0: unknown.
 std::uint32_t gpus_of(const LintInput& input, const Program& program);

@@ -98,7 +98,7 @@ void check_not_waited_for(const LintInput& input, Report& report) {
     return report.note(last->span,
                        {fmt::format("the script exits with 0 while {} still runs in the background",
                                     text::printable(shell::program_name(last->words[0]))),
-                        "whatever starts the script takes the work for done, and a failure is not seen",
+                        "whatever starts the script considers the work done, and a failure is not seen",
                         "add `wait $PID` for each of them as the last lines", ""});
   report.error(last->span,
                {fmt::format("the script exits while {} still runs in the background", last->words[0]),

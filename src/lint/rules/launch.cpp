@@ -195,10 +195,8 @@ std::vector<FixedPort> fixed_ports(const LintInput& input) {
   std::vector<FixedPort> ports;
   for (const auto& program : script.programs) {
     const auto listened = program.works ? listened_port(program) : std::nullopt;
-    const auto number = listened ? text::whole_number<std::uint16_t>(listened->port) : std::nullopt;
-    // A user cannot listen below: the number is none of a port, but of an argument that moved up.
-    constexpr std::uint16_t kFirst = 1024;
-    if (!number || *number < kFirst || shell::Allocation::is_port(listened->port)) continue;
+    // Another number is none of a port, but of an argument that moved up.
+    if (!listened || !shell::is_port(listened->port) || shell::Allocation::is_port(listened->port)) continue;
     // Programs in the background may start in another order.
     const bool same =
         !script.in_next_job || std::ranges::any_of(script.in_next_job->programs, [&](const Program& one) {
