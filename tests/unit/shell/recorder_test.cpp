@@ -704,7 +704,7 @@ TEST_F(Recorded, AProgramInALoopWithItsOwnInputIsInTheBackground) {
 TEST_F(Recorded, AJobOfALaterTime) {
   constexpr std::uint64_t kLater = 100'000;
   request_.later = kLater;
-  const auto now = std::to_string(::time(nullptr) + kLater);
+  const auto now = std::to_string(static_cast<std::uint64_t>(std::time(nullptr)) + kLater);
   for (const std::string clock : {"$EPOCHSECONDS", "$(date +%s)", "$(printf '%(%s)T')"}) {
     record("python a.py\na=" + clock + "\n(( a - " + now + " >= 0 && a - " + now + " < 60 )) || exit 7\n");
     EXPECT_EQ(recording_.exit_code, 0) << clock;
