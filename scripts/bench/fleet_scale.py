@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How the plan, the events and the leader scale with the number of nodes: a real `nlaunch run` of 8 processes on each of 64, 256
 and 1024 nodes with simulated agents. One process replaces srun and plays all agents over TCP, with the protocol of
-src/fleet/protocol.cpp: every process starts, engines become ready, and learners finish when all are ready. In a second run of each
+src/fleet/protocol.cpp, and through relays as in src/fleet/tree.h: every process starts, engines become ready, and learners finish when all are ready. In a second run of each
 size the learner in the middle is killed, and all others fail within a tenth of a second: nlaunch must name the killed one.
 
 With --losses, learners have one half of the nodes and engines the other. One run continues for 15 s without losses, another one
@@ -87,13 +87,21 @@ class Agents:
         if not self.missing:
             self.all_are_there.set()
         self.received = 0
+        self.agents = {node: Agent(self, node) for node in self.own}
 
     @property
     def outlives(self):
         return self.how in ("losses", "none lost")
 
     async def play(self):
-        await asyncio.gather(*(Agent(self, node).play() for node in self.own))
+        await asyncio.gather(*(agent.play() for agent in self.agents.values()))
+
+    def relay_of(self, node):
+        """The first relay below the leader on the way to this node; None if it is connected to the leader itself."""
+        fan_out, relay = self.step["fan_out"], None
+        while self.alone is None and fan_out and node >= fan_out:
+            relay = node = node // fan_out - 1
+        return self.agents.get(relay)
 
     def ready(self, process):
         self.missing.discard(process)
@@ -104,13 +112,22 @@ class Agents:
 class Agent:
     def __init__(self, all_of_them, node):
         self.all, self.node, self.alive, self.begin, self.told = all_of_them, node, set(), time.monotonic(), 0
-        self.gone, self.pending = False, []
+        self.gone, self.pending, self.heard = False, [], 0
+        self.admitted, self.left = asyncio.Event(), asyncio.Event()
+        self.relay = None
 
     def tell(self, type, **message):
-        """Queues a message; the messages of one turn of the loop share a line, as fleet::SealedChannel sends them."""
+        text = json.dumps({"type": type, **message})
+        if self.relay and not self.gone:
+            self.relay.queue(f"{self.node} {text}")
+        elif not self.relay:
+            self.queue(text)
+
+    def queue(self, text):
+        """The messages of one turn of the loop share a line, as fleet::SealedChannel sends them."""
         if not self.pending:
             asyncio.get_running_loop().call_soon(self.flush)
-        self.pending.append(json.dumps({"type": type, **message}))
+        self.pending.append(text)
 
     def flush(self):
         """Sends a line with its proof, as launch::LineProof creates it."""
@@ -134,31 +151,62 @@ class Agent:
         to.write(json.dumps({"type": "signed", "says": says, "proof": proof}).encode() + b"\n")
         return come, to, challenge
 
-    async def play(self):
+    def hello(self):
         engines = [process for process in self.all.nodes[self.node] if process not in self.all.learners]
         of_learners = 2 if self.node == 0 else 0  # ports for the weight sync and the rendezvous
-        come, self.to, challenge = await self.connect(
-            type="hello", challenge=OWN_CHALLENGE, agent=f"a{self.node}", host=f"n{self.node:04}", address=f"10.0.{self.node // 256}.{self.node % 256}",
-            ports=[20000 + number for number in range(len(engines) + (1 if self.all.outlives and self.node == 0 else of_learners))])
+        return {"type": "hello", "challenge": OWN_CHALLENGE, "agent": f"a{self.node}", "host": f"n{self.node:04}",
+                "address": f"10.0.{self.node // 256}.{self.node % 256}", "received": None,
+                "ports": [20000 + number for number in range(len(engines) + (1 if self.all.outlives and self.node == 0 else of_learners))]}
+
+    async def play(self):
+        self.relay = self.all.relay_of(self.node)
+        await (self.play_below() if self.relay else self.play_connected())
+
+    async def play_below(self):
+        """The relay is in this process: its children speak through its connection, without one of their own."""
+        await self.relay.admitted.wait()
+        self.relay.queue(f"+{self.node} " + json.dumps({"node": self.node, "plan": self.all.fingerprint, **self.hello()}))
+        lives = asyncio.create_task(self.live())
+        await self.left.wait()
+        lives.cancel()
+
+    async def play_connected(self):
+        come, self.to, challenge = await self.connect(**self.hello())
         answer = json.loads(json.loads(await come.readline())["says"])
         if answer["type"] != "welcome":
             sys.exit(f"node {self.node}: {answer}")
         self.key = digest(self.all.step["token"], f"lines of agent\n{challenge}\n{OWN_CHALLENGE}")
         _, output, _ = await self.connect(type="output")
+        self.admitted.set()
         lives = asyncio.create_task(self.live())
-        while line := await come.readline():
+        while not self.left.is_set() and (line := await come.readline()):
             self.all.received += len(line)
-            messages = [json.loads(text) for text in line.partition(b" ")[2].split(b"\x1e")]  # without the proof
-            for message in messages:
-                self.hear(message)
-            if any(message["type"] == "bye" for message in messages):
-                break
+            for text in line.partition(b" ")[2].split(b"\x1e"):  # without the proof
+                self.read(text)
         lives.cancel()
         output.close()
         self.to.close()
 
+    def read(self, text):
+        """For this agent, or with an address in front for those that are connected through it."""
+        if text.startswith(b"{"):
+            return self.hear(json.loads(text))
+        address, _, text = text.partition(b" ")
+        message = json.loads(text)
+        if address != b"*":
+            return self.all.agents[int(address)].hear(message)
+        for agent in self.all.agents.values():
+            if agent is self or agent.relay is self:
+                agent.hear(message)
+
     def hear(self, message):
+        if self.relay and message["type"] not in ("confirm", "resume"):
+            self.heard += 1
+            if self.heard % 16 == 0:
+                self.tell("confirm", count=self.heard)
         match message["type"]:
+            case "bye":
+                self.left.set()
             case "bind":
                 self.tell("bound", notes=[], dropped=[], libraries={}, lock={"libraries": {}} if self.node == 0 else None, files={})
             case "perform":
@@ -197,8 +245,12 @@ class Agent:
         if self.all.outlives and not self.all.learners & set(self.all.nodes[self.node]):
             if self.node in self.all.lost:
                 await asyncio.sleep(3 + random.Random(self.node).random() * (LASTS - 8))
+                if self.relay:
+                    self.tell("gone", why="was closed", may_return=False)
+                    self.left.set()
                 self.gone = True
-                self.to.transport.abort()
+                if not self.relay:
+                    self.to.transport.abort()
             return
         if self.all.outlives:
             await asyncio.sleep(LASTS)

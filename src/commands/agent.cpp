@@ -12,6 +12,7 @@
 #include "cli/console.h"
 #include "fleet/agent.h"
 #include "fleet/beaker_target.h"
+#include "fleet/tree.h"
 #include "launch/install.h"
 #include "launch/job/allocation.h"
 #include "launch/job/places.h"
@@ -46,6 +47,16 @@ Result<plan::Plan> plan_of(const launch::Step& step) {
   return plan::from_json(*text, step.plan);
 }
 
+/// Through which agents this one connects, and whether it relays for others.
+void find_relays(const launch::Step& step, std::uint32_t node, fleet::Agent::Options& options) {
+  const auto port_of = [&](std::uint32_t relay) {
+    return static_cast<std::uint16_t>(step.relay_port + relay);
+  };
+  for (const auto relay : fleet::relays_of(node, step.fan_out))
+    if (relay < step.relays.size()) options.relays.push_back({step.relays[relay], port_of(relay)});
+  if (node < step.relays.size()) options.relay_port = port_of(node);
+}
+
 /// `given`: the node of the plan, for an agent that takes a place later.
 int agent_of_step(const std::string& step_file, std::optional<unsigned> given, const Context& context) {
   const auto host = launch::node_name(context.environment);
@@ -73,15 +84,11 @@ int agent_of_step(const std::string& step_file, std::optional<unsigned> given, c
         traits.step));
     return exit_code::usage;
   }
-  const auto node = *index;
+  fleet::Agent::Options options{
+      {step->addresses, step->port, step->token, "", *index, kToConnect}, host, "", true, step_file};
+  if (!given) find_relays(*step, *index, options);
   const auto guardian = fleet::enter_agent(host, context);
-  return fleet::Agent({{std::move(step->addresses), step->port, std::move(step->token), "", node, kToConnect},
-                       host,
-                       "",
-                       true,
-                       step_file},
-                      std::move(*plan), context, guardian)
-      .run();
+  return fleet::Agent(std::move(options), std::move(*plan), context, guardian).run();
 }
 
 /// For the batch script of a borrowed node: starts the agent as a step of that job, just as the agents of the

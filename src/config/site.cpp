@@ -25,6 +25,7 @@ void read_scheduler(const Value& value, Site& site) {
   keys.list("submit", site.submit);
   keys.pairs("directives", site.directives);
   keys.list("srun", site.srun);
+  keys.number("fan_out", site.fan_out, 0, 4096);
   keys.read("template", site.template_file);
   if (const auto beaker = keys.get("beaker")) site.beaker = read_beaker(*beaker);
   if (const auto bad_nodes = keys.get("bad_nodes")) {

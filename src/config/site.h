@@ -69,6 +69,7 @@ struct Site {
   std::vector<Text> submit;
   std::vector<std::pair<Text, Text>> directives;
   std::vector<Text> srun;
+  std::optional<std::uint32_t> fan_out;  ///< of the tree of agents
   Beaker beaker;
   std::optional<Text> template_file;
   std::optional<Text> bad_nodes_file;

@@ -39,7 +39,8 @@ void AdmissionServer::accept(std::unique_ptr<sys::Channel> channel) {
   key->set({.line = [this, key](std::string_view line) { on_message(key, line); },
             .closed =
                 [this, key, number = pending.number] {
-                  loop_.post([this, key, number] {
+                  loop_.post([this, key, number, alive = std::weak_ptr(alive_)] {
+                    if (alive.expired()) return;
                     const auto found = pending_.find(key);
                     if (found != pending_.end() && found->second.number == number) forget(key);
                   });

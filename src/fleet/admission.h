@@ -31,6 +31,7 @@ class AdmissionServer {
     std::uint32_t node = 0;
     message::Hello hello{};
     std::unique_ptr<SealedChannel> channel{};
+    std::optional<std::uint32_t> relay{};    ///< instead of a channel: the node whose agent has it
     std::unique_ptr<sys::Channel> output{};  ///< instead of all this: the connection for output
   };
   struct Handlers {
@@ -77,6 +78,7 @@ class AdmissionServer {
   std::unique_ptr<sys::Listener> listener_;
   std::map<sys::Channel*, PendingConnection> pending_;
   std::uint64_t came_ = 0;
+  std::shared_ptr<char> alive_ = std::make_shared<char>();
 };
 
 }  // namespace nlaunch::fleet

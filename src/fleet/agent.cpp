@@ -27,6 +27,11 @@ constexpr Duration kToTell = std::chrono::seconds(3);
 /// While there is no leader: between two checks for a new one.
 constexpr Duration kBetweenLooks = std::chrono::seconds(1);
 constexpr Duration kToConnectAgain = std::chrono::seconds(3);
+/// For an agent that relays to accept connections: it is started at the same time as those that need it.
+constexpr Duration kForARelay = std::chrono::seconds(10);
+/// For the agents below to leave before this one.
+constexpr Duration kForAllToLeave = std::chrono::seconds(5);
+constexpr Duration kToFlush = std::chrono::milliseconds(500);
 /// For each program of a node's modules when it gets another plan.
 constexpr Duration kToPrepare = std::chrono::minutes(1);
 /// The threads of slurmstepd exit within this time.
@@ -76,11 +81,34 @@ int Agent::run() {
     return exit_code::bad_input;
   }
   options_.way.plan = *fingerprint;
-  connection_ = std::make_unique<LeaderConnection>(
-      loop_, options_.way, [this](const sys::Channel& channel) { return introduce(channel); },
-      [this](LeaderConnection::End end) { admit(std::move(end)); });
+  connect();
   loop_.run();
   return exit_code_;
+}
+
+/// To the nearest relay, else to the leader.
+LeaderConnection::Options Agent::way() const {
+  auto way = options_.way;
+  if (options_.relays.empty()) return way;
+  const auto& relay = options_.relays.front();
+  way.addresses = {relay.host};
+  way.port = relay.port;
+  way.limit = std::min(way.limit, kForARelay);
+  return way;
+}
+
+void Agent::connect() {
+  connection_ = std::make_unique<LeaderConnection>(
+      loop_, way(), [this](const sys::Channel& channel) { return introduce(channel); },
+      [this](LeaderConnection::End end) { arrive(std::move(end)); });
+}
+
+void Agent::arrive(LeaderConnection::End end) {
+  if (exit_code_ != 0) return;  // it has already left
+  if (end.channel || options_.relays.empty())
+    return returns_because_.empty() ? admit(std::move(end)) : come_back(std::move(end));
+  options_.relays.erase(options_.relays.begin());
+  loop_.post([this] { connect(); });  // not from within this call by the connection
 }
 
 void Agent::give_up(const std::string& why) {
@@ -93,11 +121,13 @@ message::Hello Agent::introduce(const sys::Channel& channel) {
     give_up(address.error().first_message());
     leave(exit_code::bad_input);
   }
-  return {.host = options_.host, .address = address.value_or(""), .ports = worker_.ports(), .agent = id_};
+  message::Hello hello{
+      .host = options_.host, .address = address.value_or(""), .ports = worker_.ports(), .agent = id_};
+  if (!returns_because_.empty()) hello.received = conversation_->received();
+  return hello;
 }
 
 void Agent::admit(LeaderConnection::End end) {
-  if (exit_code_ != 0) return;  // it has already left
   if (!end.channel) {
     give_up(end.why);
     return leave(end.refused ? exit_code::bad_input : exit_code::internal);
@@ -109,13 +139,41 @@ void Agent::admit(LeaderConnection::End end) {
     give_up(*why);
     return leave(exit_code::bad_input);
   }
+  if (!options_.relays.empty()) conversation_.emplace();
+  open_relay();
   listen_to_leader();
+}
+
+/// Agents that cannot connect to it connect to the next one above.
+void Agent::open_relay() {
+  if (options_.relay_port == 0) return;
+  auto relay = Relay::open(loop_, {.port = options_.relay_port},
+                           {options_.way.token, options_.way.plan, worker_.plan().all_nodes(), assignment_},
+                           {.up = [this](const std::string& text) { channel_->queue(text); },
+                            .output =
+                                [this](std::string_view line) {
+                                  if (terminal_) terminal_->write(std::string(line) + "\n", 1);
+                                },
+                            .empty =
+                                [this] {
+                                  if (leaves_with_) leave(*leaves_with_);
+                                }});
+  if (relay) relay_ = std::move(*relay);
 }
 
 void Agent::listen_to_leader() {
   channel_->set(
-      {.message = [this](std::string_view text) { on_message(text); },
+      {.message = [this](std::string_view text) { on_text(text); },
        .closed = [this](const std::string& why) { on_connection_lost("the connection to nlaunch " + why); }});
+}
+
+void Agent::on_text(std::string_view text) {
+  const auto read = read_address(text);
+  if (!read) return on_message(text);  // which says what is wrong with it
+  const auto to = read->address.to;
+  if (to != Address::To::peer && relay_) relay_->down(read->address, read->text);
+  told_all_ = to == Address::To::all;
+  if (to == Address::To::peer || told_all_) on_message(read->text);
 }
 
 void Agent::on_message(std::string_view line) {
@@ -124,6 +182,11 @@ void Agent::on_message(std::string_view line) {
     return on_leader_lost(
         fmt::format("nlaunch sent an invalid message: {}", message.error().first_message()));
   }
+  const bool may_be_late =
+      std::holds_alternative<message::Resume>(*message) || std::holds_alternative<message::Bye>(*message);
+  if (!returns_because_.empty() && !may_be_late) return;  // it is sent again
+  if (conversation_ && is_counted(*message) && conversation_->receive())
+    send(message::Confirm{conversation_->received()});
   // All others may take long, and what has happened should be known meanwhile.
   if (!std::holds_alternative<supervise::node_command::Perform>(*message)) channel_->flush();
   std::visit(
@@ -138,8 +201,29 @@ void Agent::on_message(std::string_view line) {
 }
 
 void Agent::send(const Message& message) {
-  const bool is_one_of_many = std::holds_alternative<supervise::ProcessEvent>(message);
-  is_one_of_many ? channel_->queue(encode(message)) : channel_->send(encode(message));
+  const bool is_one_of_many = std::holds_alternative<supervise::ProcessEvent>(message) ||
+                              std::holds_alternative<message::Confirm>(message);
+  const auto text = std::make_shared<const std::string>(encode(message));
+  if (conversation_ && is_counted(message)) conversation_->sent(text);
+  if (!returns_because_.empty()) return;  // until the leader resumes the conversation
+  is_one_of_many ? channel_->queue(*text) : channel_->send(*text);
+}
+
+void Agent::on(const message::Confirm& confirm) {
+  if (conversation_ && !conversation_->confirmed(confirm.count))
+    on_leader_lost("nlaunch confirmed messages that were not sent");
+}
+
+/// Continues over this connection: the leader has received this much, and sends what is missing here.
+void Agent::on(const message::Resume& resume) {
+  if (returns_because_.empty()) return on_leader_lost("nlaunch resumed what was not interrupted");
+  returns_because_.clear();
+  if (!conversation_->confirmed(resume.received))
+    return on_leader_lost("nlaunch resumed from messages that were not sent");
+  for (const auto& text : conversation_->unconfirmed()) channel_->queue(*text);
+  if (options_.relays.empty()) conversation_.reset();
+  open_relay();
+  if (terminal_) open_output();
 }
 
 // --- what is asked for ---
@@ -151,7 +235,10 @@ void Agent::on(const message::Bind& /*bind*/) {
     return refuse({exit_code::internal, why.error()});
   }
   // The leader sends nothing before the answer unless it no longer wants it.
-  const sys::CutShort cut([this] { return channel_->connection().waiting() || !guardian_.alive(); });
+  const sys::CutShort cut([this] {
+    const bool unwanted = !relay_ && channel_->connection().waiting();
+    return unwanted || !guardian_.alive();
+  });
   const auto nodes = sys::read_regular_file(assignment_.paths.attempt / "nodes.json", kLargestFile);
   if (!nodes) return refuse({exit_code::bad_input, nodes.error()});
   const auto directory = launch::read_nodes(*nodes);
@@ -228,7 +315,7 @@ void Agent::on(const message::Supervise& supervise) {
 
 void Agent::open_output() {
   if (!assignment_.output) return;
-  output_ = connect_output(channel_->connection().peer_address(), options_.way);
+  output_ = connect_output(channel_->connection().peer_address(), way());
   if (!output_) return;
   if (terminal_)
     terminal_->reopen(output_.get());
@@ -250,7 +337,8 @@ void Agent::on(const supervise::node_command::Finish& finish) {
   backend_->finish(finish.of, [this](const supervise::BackendEnd& end) {
     const auto report = worker_.audit();
     send(message::Audit{launch::to_json(report), launch::summary(report), report.findings.size()});
-    terminal_.reset();
+    if (terminal_) terminal_->flush(kToFlush);
+    if (!relay_) terminal_.reset();
     send(end);
   });
 }
@@ -286,6 +374,7 @@ void Agent::on(const message::Adopt& /*adopt*/) {
   if (prepared_.empty()) return;
   worker_.adopt();
   options_.way.plan = std::exchange(prepared_, "");
+  if (relay_) relay_->expect(options_.way.plan);
 }
 
 void Agent::on(const message::Settle& /*settle*/) {
@@ -295,7 +384,15 @@ void Agent::on(const message::Settle& /*settle*/) {
 void Agent::on(const message::Bye& bye) {
   channel_->set({});  // what follows in the same line is not for an agent that leaves
   again_ = !bye.exit_code;
-  leave(bye.exit_code.value_or(exit_code::ok));
+  leave_after_all(bye.exit_code.value_or(exit_code::ok));
+}
+
+/// The agents below were told, too: they leave first, or the end of this one's connections could overtake the
+/// message.
+void Agent::leave_after_all(int exit_code) {
+  if (!relay_ || relay_->is_empty() || !told_all_) return leave(exit_code);
+  leaves_with_ = exit_code;
+  loop_.after(kForAllToLeave, [this, exit_code] { leave(exit_code); });
 }
 
 // --- when things go wrong ---
@@ -343,6 +440,8 @@ void Agent::take_stop_signal(int signal) {
 /// nlaunch has exited or cannot be reached: the processes here keep running for a while, until another leader
 /// takes over.
 void Agent::on_connection_lost(const std::string& why) {
+  if (conversation_ && !leader_lost_) return lose_relay(why);
+  relay_.reset();  // whoever is connected through it looks for another way
   const auto& grace = worker_.plan().leader_grace;
   const bool may_go_on =
       backend_ && !ending_ && !leader_lost_ && grace > Duration() && !options_.step.empty();
@@ -356,6 +455,26 @@ void Agent::on_connection_lost(const std::string& why) {
     on_leader_lost(fmt::format("no nlaunch took over the run within {}", format_duration(grace)));
   });
   look_for_leader();
+}
+
+/// The leader may still be there, and waits for this agent.
+void Agent::lose_relay(const std::string& why) {
+  relay_.reset();
+  caller_.console.say(fmt::format("nlaunch agent on {}: {} at {}; connecting another way\n", options_.host,
+                                  why, channel_->connection().peer_address()));
+  if (!options_.relays.empty()) options_.relays.erase(options_.relays.begin());
+  options_.way.limit = kToConnectAgain;
+  returns_because_ = why;
+  connect();
+}
+
+void Agent::come_back(LeaderConnection::End end) {
+  if (end.channel) {
+    channel_ = std::move(end.channel);
+    return listen_to_leader();
+  }
+  conversation_.reset();
+  on_connection_lost(std::exchange(returns_because_, ""));
 }
 
 void Agent::look_for_leader() {

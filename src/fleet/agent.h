@@ -3,7 +3,9 @@
 #include <optional>
 #include <set>
 
+#include "fleet/conversation.h"
 #include "fleet/leader_connection.h"
+#include "fleet/relay.h"
 #include "launch/job/step.h"
 #include "launch/machine.h"
 #include "preflight/ask/local_probes.h"
@@ -17,7 +19,8 @@
 namespace nlaunch::fleet {
 
 /// The agent of one node: does what the leader requests, within the plan that both have. Without the leader,
-/// it stops what it has started, within each process's grace period.
+/// it stops what it has started, within each process's grace period. It can be connected through the agent of
+/// another node; if that one is lost, it finds another way to the leader.
 class Agent {
  public:
   struct Options {
@@ -26,6 +29,13 @@ class Agent {
     std::filesystem::path runs;     ///< where this node keeps its runs; empty: in the shared directory
     bool of_slurm = true;           ///< Slurm started this and signals when it has to exit
     std::filesystem::path step{};   ///< where another leader announces itself; empty: there can be none
+    /// Where an agent relays for others.
+    struct Place {
+      std::string host;
+      std::uint16_t port = 0;
+    };
+    std::vector<Place> relays{};  ///< to connect through, nearest first; the last resort is the leader itself
+    std::uint16_t relay_port = 0;  ///< where this agent relays; 0: it does not
   };
   Agent(Options options, plan::Plan plan, const session::Caller& caller,
         const supervise::GuardianLink& guardian);
@@ -36,10 +46,19 @@ class Agent {
   [[nodiscard]] bool wanted_again() const { return again_; }
 
  private:
+  [[nodiscard]] LeaderConnection::Options way() const;
+  void connect();
+  void arrive(LeaderConnection::End end);
   void admit(LeaderConnection::End end);
+  void open_relay();
+  void lose_relay(const std::string& why);
+  void come_back(LeaderConnection::End end);
   message::Hello introduce(const sys::Channel& channel);
   std::optional<std::string> make_folders();
+  void on_text(std::string_view text);
   void on_message(std::string_view line);
+  void on(const message::Confirm& confirm);
+  void on(const message::Resume& resume);
   void on(const message::Keep& keep);
   void on(const message::Bind& bind);
   void on(const preflight::ClockQuestion& question);
@@ -70,6 +89,7 @@ class Agent {
   void look_for_leader();
   void follow(LeaderConnection::End end);
   void on_leader_lost(const std::string& why);
+  void leave_after_all(int exit_code);
   void stop_all();
   void write_own_summary(const std::string& why);
   void leave(int exit_code);
@@ -92,6 +112,12 @@ class Agent {
   std::unique_ptr<preflight::LocalProbes> probes_;
   std::unique_ptr<LeaderConnection> connection_;
   std::unique_ptr<SealedChannel> channel_;
+  std::optional<Conversation> conversation_;  ///< while it is connected through a relay
+  std::string
+      returns_because_{};         ///< its relay was lost, and the leader has not resumed the conversation yet
+  std::unique_ptr<Relay> relay_;  ///< for other agents
+  bool told_all_ = false;         ///< the last message from above was also for the agents below
+  std::optional<int> leaves_with_;  ///< its exit code, once the agents below have left
   sys::UniqueFd output_;
   std::unique_ptr<supervise::Terminal> terminal_;
   std::unique_ptr<supervise::LocalBackend> backend_;

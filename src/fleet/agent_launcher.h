@@ -59,6 +59,8 @@ class AgentLauncher {
   [[nodiscard]] virtual std::uint16_t port() const { return 0; }
   /// The address of this node at which they connect; empty: unknown.
   [[nodiscard]] virtual std::string address() const { return ""; }
+  /// How many of its agents connect through others, and not directly.
+  [[nodiscard]] virtual std::uint32_t relayed() const { return 0; }
   /// Time limit for all agents to connect.
   [[nodiscard]] virtual Duration patience() const = 0;
   /// From the SIGTERM that ends a job to the SIGKILL.

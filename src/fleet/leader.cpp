@@ -43,14 +43,6 @@ std::size_t longest_name(const plan::Plan& plan) {
   return width;
 }
 
-/// Others follow for the same node in the same turn of the loop.
-bool is_one_of_many(const Message& message) {
-  namespace command = supervise::node_command;
-  return std::holds_alternative<message::Supervise>(message) ||
-         std::holds_alternative<command::Perform>(message) ||
-         std::holds_alternative<command::Ending>(message);
-}
-
 }  // namespace
 
 Leader::Leader(const plan::Plan& plan, bool share, std::unique_ptr<AgentLauncher> gathering,
@@ -69,16 +61,13 @@ Leader::Leader(const plan::Plan& plan, bool share, std::unique_ptr<AgentLauncher
 
 Leader::~Leader() {
   admission_.reset();  // agents that connect now are for the next attempt
-  for (auto& agent : agents_) {
-    if (!agent.channel || !agent.lost.empty() || led_by_another_) continue;
-    if (!concluded_) agent.channel->send(encode(message::Bye{}));
-  }
+  if (!led_by_another_ && !concluded_) send_all(message::Bye{});
   // An agent that has not connected yet can only be stopped through its starter.
   for (const auto& [node, joining] : joining_)
     if (joining.starter >= 0 && !agents_[node].joins) ::kill(joining.starter, SIGTERM);
   auto running = starters_again_;
   running.insert(starters_.begin(), starters_.end());
-  if (std::ranges::any_of(own(), [](const Agent& agent) { return !agent.channel; })) {
+  if (std::ranges::any_of(own(), [](const Agent& agent) { return !agent.has_connected(); })) {
     for (const auto starter : starters_) ::kill(starter, SIGTERM);
   }
   const bool all = starters_again_.empty() &&
@@ -101,7 +90,7 @@ Leader::~Leader() {
 /// For a run that was taken over: no program here exits with its agents.
 void Leader::wait_for_agents_to_exit() {
   const auto deadline = std::chrono::steady_clock::now() + kToLeave;
-  const auto gone = [](const Agent& agent) { return !agent.channel || !agent.lost.empty(); };
+  const auto gone = [](const Agent& agent) { return !agent.takes_part(); };
   while (!std::ranges::all_of(agents_, gone) && std::chrono::steady_clock::now() < deadline)
     run_loop_briefly();
 }
@@ -122,7 +111,9 @@ std::optional<session::AttemptHost::Refused> Leader::bind(const launch::RunPaths
 }
 
 std::optional<session::AttemptHost::Refused> Leader::open_reception() {
-  if (const auto wanted = kFilesForAll + kFilesForEach * agents_.size(), most = sys::permit_many_files();
+  const auto relayed = taken_over_ ? 0 : launcher_->relayed();
+  if (const auto wanted = kFilesForAll + kFilesForEach * (agents_.size() - relayed),
+      most = sys::permit_many_files();
       most < wanted) {
     return refuse(fmt::format("{} need {} open files, but this process may have only {} (ulimit -Hn)",
                               text::count(agents_.size(), "node"), wanted, most));
@@ -181,7 +172,7 @@ Result<pid_t> Leader::start_program(const AgentLauncher::Start& start) {
 }
 
 bool Leader::all_met() const {
-  return std::ranges::all_of(own(), [](const Agent& agent) { return agent.channel != nullptr; });
+  return std::ranges::all_of(own(), [](const Agent& agent) { return agent.has_connected(); });
 }
 
 /// Tells every node where all nodes are, and has it bind itself.
@@ -289,15 +280,23 @@ void Leader::admit(AdmissionServer::AdmittedAgent arrived) {
     agent.output = std::move(arrived.output);
     return;
   }
+  if (agent.relayed && agent.lost.empty() && arrived.hello.received &&
+      agent.hello.agent == arrived.hello.agent)
+    return resume(std::move(arrived));
+  if (arrived.hello.received) return dismiss(std::move(arrived));  // it is lost, or this is another leader
+  // It came through a relay that was too slow for it.
+  if (agent.relayed && agent.hello.agent == arrived.hello.agent &&
+      agent.relayed->conversation.has_not_begun())
+    agent.relayed.reset();
   if (joining_.contains(node) && !agent.joins && !preparing_) return begin_join(std::move(arrived));
   if (backend_ != nullptr) return dismiss(std::move(arrived));
   // Its job started when there was no leader: what it would replace is not known here.
   const auto job = jobs_.find(node);
   if (plan_.is_borrowed(node) &&
-      (job == jobs_.end() || job->second.host != arrived.hello.host || agent.channel))
+      (job == jobs_.end() || job->second.host != arrived.hello.host || agent.has_connected()))
     return dismiss(std::move(arrived));
-  if (agent.channel && taken_over_) return dismiss(std::move(arrived));
-  if (agent.channel) {
+  if (agent.has_connected() && taken_over_) return dismiss(std::move(arrived));
+  if (agent.has_connected()) {
     misfit_ = fmt::format("{} and {} both claim to be node {}", arrived.hello.host, agent.hello.host, node);
   } else {
     set_channel(node, std::move(arrived));
@@ -310,17 +309,27 @@ void Leader::admit(AdmissionServer::AdmittedAgent arrived) {
 void Leader::dismiss(AdmissionServer::AdmittedAgent arrived) {
   const bool has_the_place = agents_[arrived.node].hello.agent == arrived.hello.agent;
   if (has_the_place) lose(arrived.node, "its agent lost the connection");
-  arrived.channel->send(encode(message::Bye{exit_code::internal}));
+  const auto bye = encode(message::Bye{exit_code::internal});
+  if (arrived.relay)
+    return agents_[*arrived.relay].channel->send(addressed({Address::To::node, arrived.node}, bye));
+  arrived.channel->send(bye);
   loop_.after(kToLeave, [gone = std::shared_ptr<SealedChannel>(std::move(arrived.channel))] {});
 }
 
 void Leader::set_channel(std::uint32_t node, AdmissionServer::AdmittedAgent arrived) {
   auto& agent = agents_[node];
   agent.hello = std::move(arrived.hello);
-  arrived.channel->set(
-      {.message = [this, node](std::string_view text) { on_message(node, text); },
+  if (arrived.relay)
+    agent.relayed = {.relay = arrived.relay};
+  else
+    take_channel(node, std::move(arrived.channel));
+}
+
+void Leader::take_channel(std::uint32_t node, std::unique_ptr<SealedChannel> channel) {
+  channel->set(
+      {.message = [this, node](std::string_view text) { on_text(node, text); },
        .closed = [this, node](const std::string& why) { lose(node, "the connection to its agent " + why); }});
-  agent.channel = std::move(arrived.channel);
+  agents_[node].channel = std::move(channel);
 }
 
 void Leader::on_message(std::uint32_t node, std::string_view line) {
@@ -328,6 +337,9 @@ void Leader::on_message(std::uint32_t node, std::string_view line) {
   if (!message) {
     return lose(node, fmt::format("its agent sent an invalid message: {}", message.error().first_message()));
   }
+  if (auto& relayed = agents_[node].relayed;
+      relayed && is_counted(*message) && relayed->conversation.receive())
+    carry(node, encode(message::Confirm{relayed->conversation.received()}), true);
   std::visit(
       [this, node]<class What>(What& what) {
         if constexpr (requires { on(node, std::move(what)); }) {
@@ -399,25 +411,12 @@ void Leader::check_if_done() {
   if (waiting_ && waiting_()) loop_.stop();
 }
 
-void Leader::send(std::uint32_t node, const Message& message) {
-  const auto& agent = agents_[node];
-  if (!agent.channel || !agent.lost.empty()) return;
-  is_one_of_many(message) ? agent.channel->queue(encode(message)) : agent.channel->send(encode(message));
-}
-
-void Leader::send_all(const Message& message) {
-  const auto line = encode(message);
-  for (const auto& agent : agents_) {
-    if (!agent.channel || !agent.lost.empty()) continue;
-    is_one_of_many(message) ? agent.channel->queue(line) : agent.channel->send(line);
-  }
-}
-
 void Leader::lose(std::uint32_t node, const std::string& why) {
   auto& agent = agents_[node];
   if (!agent.lost.empty()) return;
   if (agent.joins) return join_failed(node, why);
   agent.lost = why;
+  lose_relay(node);
   stop_preparing(node);
   if (backend_ != nullptr) backend_->lose(node, why);
   if (probes_ != nullptr) probes_->lose(node, why);

@@ -9,6 +9,7 @@
 #include "base/exit_code.h"
 #include "fleet/admission.h"
 #include "fleet/agent_launcher.h"
+#include "fleet/conversation.h"
 #include "fleet/node_lender.h"
 #include "fleet/recovery.h"
 #include "preflight/ask/remote_probes.h"
@@ -48,8 +49,15 @@ class Leader : public session::AttemptHost {
  private:
   struct Agent {
     std::string host{};
-    std::unique_ptr<SealedChannel> channel{};  ///< null: it has not connected yet
+    std::unique_ptr<SealedChannel> channel{};  ///< its own; null: it is reached through a relay, or not yet
     std::unique_ptr<sys::Channel> output{};
+    /// Through a relay.
+    struct Relayed {
+      Conversation conversation{};
+      std::optional<std::uint32_t> relay{};       ///< nullopt: that one is lost, and this agent may come back
+      std::optional<sys::Loop::TimerId> timer{};  ///< until it is given up
+    };
+    std::optional<Relayed> relayed{};
     message::Hello hello{};
     std::string lost{};  ///< why it is lost; empty: it is connected
     // Its answers so far.
@@ -59,6 +67,9 @@ class Leader : public session::AttemptHost {
     bool settled = false;
     bool joins = false;  ///< it joins a run in progress and is not supervised yet
     bool looks = false;  ///< it is checking its node before that
+
+    [[nodiscard]] bool has_connected() const { return channel || relayed; }
+    [[nodiscard]] bool takes_part() const { return has_connected() && lost.empty(); }
   };
   /// The place of a lost node, until it is filled.
   struct Joining {
@@ -82,6 +93,7 @@ class Leader : public session::AttemptHost {
   void admit(AdmissionServer::AdmittedAgent arrived);
   void dismiss(AdmissionServer::AdmittedAgent arrived);
   void set_channel(std::uint32_t node, AdmissionServer::AdmittedAgent arrived);
+  void take_channel(std::uint32_t node, std::unique_ptr<SealedChannel> channel);
   Result<pid_t> start_program(const AgentLauncher::Start& start);
 
   std::string find_listener(const launch::Step& step);
@@ -128,6 +140,14 @@ class Leader : public session::AttemptHost {
   void tell_trouble(const std::string& sentence);
   [[nodiscard]] Duration since_supervised() const;
 
+  void on_text(std::uint32_t peer, std::string_view text);
+  void arrive(std::uint32_t peer, std::uint32_t node, std::string_view text);
+  void lose_relay(std::uint32_t relay);
+  void set_adrift(std::uint32_t node);
+  void resume(AdmissionServer::AdmittedAgent arrived);
+  void on(std::uint32_t node, const message::Confirm& confirm);
+  void on(std::uint32_t node, const message::Gone& gone);
+
   void on_message(std::uint32_t node, std::string_view line);
   void on(std::uint32_t node, const preflight::ClockAnswer& answer);
   void on(std::uint32_t node, message::Bound bound);
@@ -152,6 +172,7 @@ class Leader : public session::AttemptHost {
   void run_loop_briefly();
   void send(std::uint32_t node, const Message& message);
   void send_all(const Message& message);
+  void carry(std::uint32_t node, std::string_view text, bool is_one_of_many);
   /// Every node checks itself. False: one did not answer.
   bool look(const preflight::Options& options);
   [[nodiscard]] preflight::Examination examination(const preflight::Options& options);

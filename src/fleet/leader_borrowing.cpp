@@ -61,7 +61,7 @@ std::string Leader::unique_name(std::uint32_t node, const std::string& host) con
 /// After a takeover: its agent is connected, or its job is in the queue. False: neither.
 bool Leader::take_back(std::uint32_t node) {
   const auto& agent = agents_[node];
-  if (agent.channel && agent.lost.empty()) {
+  if (agent.takes_part()) {
     loop_.post([this, node] {
       if (backend_ == nullptr || backend_->is_ending()) return;
       const auto& agent = agents_[node];
@@ -69,7 +69,7 @@ bool Leader::take_back(std::uint32_t node) {
     });
     return true;
   }
-  if (!jobs_.contains(node) || agent.channel) return false;
+  if (!jobs_.contains(node) || agent.has_connected()) return false;
   joining_[node].host = plan_.name_of_borrowed(node);
   look_at_queue_later();
   return true;
@@ -130,7 +130,7 @@ void Leader::ask_next() {
 /// Its agent may have connected before this.
 void Leader::take_job(std::uint32_t node, const std::string& job) {
   const auto& agent = agents_[node];
-  const bool takes_part = agent.channel && agent.lost.empty() && !agent.joins;
+  const bool takes_part = agent.takes_part() && !agent.joins;
   jobs_[node] = {job, takes_part ? agent.hello.host : ""};
   save_jobs();
   if (backend_ == nullptr || backend_->is_ending()) return;
@@ -230,7 +230,7 @@ void Leader::give_back_all() {
     run_loop_briefly();
   std::vector<std::string> jobs;
   for (const auto& [node, job] : jobs_)
-    if (!agents_[node].channel || !agents_[node].lost.empty()) jobs.push_back(job.id);
+    if (!agents_[node].takes_part()) jobs.push_back(job.id);
   const bool were_jobs = !jobs_.empty();
   jobs_.clear();
   if (!jobs.empty()) {

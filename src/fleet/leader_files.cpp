@@ -22,7 +22,7 @@ void Leader::name_nodes() {
 launch::NodeAddresses Leader::directory() const {
   std::string ours;
   for (const auto& agent : agents_) {
-    if (!agent.lost.empty()) continue;
+    if (!agent.lost.empty() || !agent.channel) continue;
     if (!agent.channel->connection().peer_address().starts_with("127."))
       ours = agent.channel->connection().own_address();
   }
@@ -89,8 +89,8 @@ void Leader::conclude(int exit_code) {
   }
   send_all(message::Settle{});
   const auto settled = [this] {
-    return std::ranges::all_of(
-        agents_, [](const Agent& agent) { return !agent.channel || !agent.lost.empty() || agent.settled; });
+    return std::ranges::all_of(agents_,
+                               [](const Agent& agent) { return !agent.takes_part() || agent.settled; });
   };
   const auto deadline = std::chrono::steady_clock::now() + kToSettle;
   waiting_ = settled;

@@ -29,7 +29,7 @@ void Leader::recover(std::uint32_t node) {
   const auto& agent = agents_[node];
   if (plan_.is_borrowed(node)) {
     if (take_back(node)) return;
-    if (agent.channel) history_.failed(place_of(node, agent.host), since_supervised());
+    if (agent.has_connected()) history_.failed(place_of(node, agent.host), since_supervised());
     give_back(node);
     joining_[node] = {};
     return try_next(node);
@@ -54,6 +54,7 @@ void Leader::recover(std::uint32_t node) {
 void Leader::release(std::uint32_t node) {
   send(node, message::Bye{0});
   agents_[node].lost = "it was drained";
+  lose_relay(node);
   stop_preparing(node);
   history_.rule_out(agents_[node].hello.host);
   recover(node);

@@ -88,11 +88,10 @@ std::optional<session::AttemptHost::Refused> Leader::await_agents() {
   kill_wait_ = launcher_->kill_wait();
   std::optional<Clock::time_point> first;
   const auto all_or_enough = [&] {
-    const bool some =
-        std::ranges::any_of(agents_, [](const Agent& agent) { return agent.channel != nullptr; });
+    const bool some = std::ranges::any_of(agents_, [](const Agent& agent) { return agent.has_connected(); });
     if (some && !first) first = Clock::now();
-    const bool all =
-        std::ranges::all_of(agents_, [](const Agent& agent) { return agent.channel || !agent.lost.empty(); });
+    const bool all = std::ranges::all_of(
+        agents_, [](const Agent& agent) { return agent.has_connected() || !agent.lost.empty(); });
     return all || (first && Clock::now() > *first + kForTheOthers);
   };
   const auto deadline = Clock::now() + plan_.leader_grace;
@@ -106,7 +105,7 @@ std::optional<session::AttemptHost::Refused> Leader::await_agents() {
                     "already have a leader",
                     format_duration(plan_.leader_grace)));
   for (auto& agent : agents_)
-    if (!agent.channel && agent.lost.empty())
+    if (!agent.has_connected() && agent.lost.empty())
       agent.lost = "its agent did not connect to the nlaunch that took over the run";
   return std::nullopt;
 }

@@ -74,7 +74,7 @@ std::string Leader::trouble() const {
     const auto& agent = agents_[node];
     const auto name = agent.host.empty() ? fmt::format("replica {}", node) : agent.host;
     if (!agent.lost.empty()) return fmt::format("node {}: {}", name, agent.lost);
-    if (!agent.channel) missing.push_back(name);
+    if (!agent.has_connected()) missing.push_back(name);
   }
   if (lines.size() > kLastLines) lines.erase(lines.begin(), lines.end() - kLastLines);
   const auto said = text::printable(text::join(lines, "; "));

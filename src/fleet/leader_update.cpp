@@ -27,7 +27,7 @@ void Leader::prepare(const supervise::Rebinding& rebinding, supervise::Rebinder:
   });
   for (std::uint32_t node = 0; node < agents_.size(); ++node) {
     const auto& agent = agents_[node];
-    if (!agent.channel || !agent.lost.empty()) continue;
+    if (!agent.takes_part()) continue;
     preparing_->awaited.insert(node);
     send(node, message::Prepare{rebinding.file, rebinding.roles});
   }

@@ -287,9 +287,13 @@ constexpr std::tuple kMessages{
     form("signed", field("says", &launch::Signed::says), field("proof", &launch::Signed::proof)),
     form("hello", field("node", &Hello::node), field("plan", &Hello::plan),
          field("challenge", &Hello::challenge), field("host", &Hello::host),
-         field("address", &Hello::address), field("ports", &Hello::ports), field("agent", &Hello::agent)),
+         field("address", &Hello::address), field("ports", &Hello::ports), field("agent", &Hello::agent),
+         field("received", &Hello::received)),
     form("output", field("node", &OutputHello::node), field("plan", &OutputHello::plan)),
     form("welcome", field("assignment", &Welcome::assignment)), form("refused", field("why", &Refused::why)),
+    // through relays
+    form("confirm", field("count", &Confirm::count)), form("resume", field("received", &Resume::received)),
+    form("gone", field("why", &Gone::why), field("may_return", &Gone::may_return)),
     // to an agent
     form("keep", field("file", &Keep::file), field("text", &Keep::text)), form<Bind>("bind"),
     form("clock-question", field("asked", &preflight::ClockQuestion::asked)),
@@ -357,6 +361,11 @@ Result<Message> decode(std::string_view line) {
   } catch (const std::exception& error) {
     return failure("fleet.message", "{}", error.what());
   }
+}
+
+bool is_counted(const Message& message) {
+  return !std::holds_alternative<Hello>(message) && !std::holds_alternative<Confirm>(message) &&
+         !std::holds_alternative<Resume>(message) && !std::holds_alternative<Gone>(message);
 }
 
 }  // namespace nlaunch::fleet

@@ -40,6 +40,8 @@ struct Hello {
   std::string address{};             ///< the address at which other nodes reach it
   std::vector<std::uint16_t> ports;  ///< as launch::ports_of() returns them
   std::string agent{};               ///< distinguishes it from another agent of the same node
+  /// If it lost its relay: how many messages of the leader it has received.
+  std::optional<std::uint64_t> received{};
 };
 /// The connection for the output of a node's processes: plain text follows, and there is no answer.
 struct OutputHello {
@@ -51,6 +53,22 @@ struct Welcome {
 };
 struct Refused {
   std::string why;
+};
+
+// In a conversation through relays; see Conversation, which does not count these.
+
+/// How many messages have been received.
+struct Confirm {
+  std::uint64_t count = 0;
+};
+/// The leader's first message to an agent that lost its relay; what that agent lacks follows.
+struct Resume {
+  std::uint64_t received = 0;  ///< how many of its messages have arrived
+};
+/// From a relay, in the name of an agent that can no longer be reached through it.
+struct Gone {
+  std::string why;
+  bool may_return = false;  ///< only its own relay is lost
 };
 
 // From the leader to its agents.
@@ -121,6 +139,8 @@ struct Lost {
 using Message =
     std::variant<message::Challenge, launch::Signed, message::Hello, message::OutputHello, message::Welcome,
                  message::Refused,
+                 // through relays
+                 message::Confirm, message::Resume, message::Gone,
                  // to an agent
                  message::Keep, message::Bind, preflight::ClockQuestion, message::Look,
                  preflight::probe_command::Start, preflight::probe_command::Say,
@@ -138,6 +158,9 @@ std::string encode(const Message& message);
 /// Fails with [fleet.message] and the reason if this is not a message: other JSON, a missing member, a number
 /// out of range.
 Result<Message> decode(std::string_view line);
+
+/// Whether a Conversation counts this message: all but those about conversations.
+bool is_counted(const Message& message);
 
 /// Wraps a command of a lower layer (preflight::ProbeCommand, supervise::NodeCommand) as a message.
 template <class Command>

@@ -225,6 +225,7 @@ class Builder {
     plan_.site = site_.name.value;
     plan_.site_path = site_.path;
     plan_.scheduler = site_.scheduler;
+    plan_.fan_out = site_.fan_out;
     if (const auto* part = find_part(plan_.scheduler)) {
       const auto port = static_cast<std::uint16_t>(kFirstPort + hash_of(plan_.name) / kPorts % kPorts);
       part->make({experiment_, site_, options_.spares, options_.spares_of, port,

@@ -215,6 +215,7 @@ Plan read_plan(const json& from) {
   if (from.contains("checkpoint")) read_value(from.at("checkpoint"), plan.checkpoint);
   if (from.contains("notify")) read_value(from.at("notify"), plan.notify);
   if (from.contains("metrics")) read_value(from.at("metrics"), plan.metrics);
+  if (from.contains("fan_out")) plan.fan_out = from.at("fan_out").get<std::uint32_t>();
   if (from.contains("leader_grace_ms")) read_value(from.at("leader_grace_ms"), plan.leader_grace);
   read_value(from.at("secrets"), plan.secrets);
   read_value(from.at("libraries"), plan.libraries);
@@ -309,6 +310,7 @@ ordered_json outline(const Plan& plan) {
   if (plan.checkpoint) out["checkpoint"] = to_value(plan.checkpoint);
   if (plan.notify) out["notify"] = to_value(plan.notify);
   if (plan.metrics) out["metrics"] = to_value(plan.metrics);
+  if (plan.fan_out) out["fan_out"] = *plan.fan_out;
   if (plan.leader_grace > Duration()) out["leader_grace_ms"] = to_value(plan.leader_grace);
   out["secrets"] = to_value(plan.secrets);
   out["libraries"] = to_value(plan.libraries);

@@ -505,6 +505,9 @@ struct Plan {
   std::optional<Checkpoint> checkpoint;
   std::optional<Notify> notify;          ///< nothing: nobody is notified
   std::optional<MetricsExport> metrics;  ///< nothing: they are not exported
+  /// How many agents connect to nlaunch directly, and to each agent that relays; 0: all of them; nullopt: as
+  /// many as suit the number of nodes.
+  std::optional<std::uint32_t> fan_out;
   Duration leader_grace{};  ///< how long agents keep their processes without a leader; 0: they stop them
   std::vector<std::string> warnings;
   std::vector<std::string> sources;  ///< files that it was built from, absolute

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/scheduler_traits.h"
+#include "fleet/tree.h"
 #include "launch/install.h"
 #include "launch/job/step.h"
 #include "plan/tolerance.h"
@@ -37,20 +38,45 @@ std::string StepLauncher::address() const {
   return found == all.end() ? "" : found->address;
 }
 
+launch::Step StepLauncher::step(const launch::RunPaths& paths, std::uint16_t port,
+                                const std::string& token) const {
+  const auto known = address();
+  return {(paths.folder / "plan.json").string(), known.empty() ? own_addresses() : std::vector{known}, port,
+          token, counts_as_planned() && steps().size() == 1 ? std::vector<std::string>() : nodes()};
+}
+
+/// After a takeover no agent relays: those that did have lost their own leader, and so have all below them.
 Result<void> StepLauncher::announce(const launch::RunPaths& paths, std::uint16_t port,
                                     const std::string& token) {
-  const auto known = address();
-  const launch::Step step{(paths.folder / "plan.json").string(),
-                          known.empty() ? own_addresses() : std::vector{known}, port, token,
-                          counts_as_planned() && steps().size() == 1 ? std::vector<std::string>() : nodes()};
-  return launch::write_step(step, launch::step_file(paths));
+  return launch::write_step(step(paths, port, token), launch::step_file(paths));
+}
+
+std::uint32_t StepLauncher::fan_out() const {
+  const auto names = nodes();
+  const bool are_known = std::ranges::none_of(names, &std::string::empty);
+  if (!are_known) return 0;
+  return plan_.fan_out.value_or(fleet::fan_out_for(static_cast<std::uint32_t>(names.size())));
+}
+
+std::uint32_t StepLauncher::relayed() const {
+  const auto direct = fan_out();
+  const auto all = static_cast<std::uint32_t>(nodes().size());
+  return direct == 0 || direct >= all ? 0 : all - direct;
 }
 
 Result<std::vector<fleet::AgentLauncher::Start>> StepLauncher::start(const launch::RunPaths& paths,
                                                                      std::uint16_t port,
                                                                      const std::string& token) {
-  if (const auto announced = announce(paths, port, token); !announced)
-    return std::unexpected(announced.error());
+  auto told = step(paths, port, token);
+  told.fan_out = fan_out();
+  told.relays = nodes();
+  told.relays.resize(fleet::relays_in(static_cast<std::uint32_t>(told.relays.size()), told.fan_out));
+  // Near the leader's own port, which was free. A node where one of them is taken does not relay.
+  constexpr std::size_t kLastPort = 65'535;
+  const auto relays = told.relays.size();
+  told.relay_port = static_cast<std::uint16_t>(port + relays < kLastPort ? port + 1 : port - relays);
+  if (const auto written = launch::write_step(told, launch::step_file(paths)); !written)
+    return std::unexpected(written.error());
   std::vector<Start> starts;
   for (const auto& hosts : steps()) starts.push_back(start_agents(paths, hosts, agent_command(paths)));
   return starts;

@@ -1,5 +1,6 @@
 #pragma once
 #include "fleet/agent_launcher.h"
+#include "launch/job/step.h"
 #include "plan/plan.h"
 
 namespace nlaunch::scheduler {
@@ -17,6 +18,7 @@ class StepLauncher : public fleet::AgentLauncher {
   Result<void> announce(const launch::RunPaths& paths, std::uint16_t port, const std::string& token) override;
   [[nodiscard]] std::string address() const override;
   Start start_again(const launch::RunPaths& paths, std::uint32_t node, const std::string& host) override;
+  [[nodiscard]] std::uint32_t relayed() const override;
   /// A large step can take this long to start, and a shared file system to show a file.
   [[nodiscard]] Duration patience() const override { return std::chrono::minutes(2); }
   [[nodiscard]] bool shares_a_folder() const override { return true; }
@@ -25,6 +27,11 @@ class StepLauncher : public fleet::AgentLauncher {
   [[nodiscard]] const plan::Plan& plan() const { return plan_; }
 
  private:
+  /// 0: all agents connect to the leader.
+  [[nodiscard]] std::uint32_t fan_out() const;
+  /// step.json, with which agents find the leader directly.
+  [[nodiscard]] launch::Step step(const launch::RunPaths& paths, std::uint16_t port,
+                                  const std::string& token) const;
   /// Whether the scheduler numbers the nodes in the order of nodes().
   [[nodiscard]] virtual bool counts_as_planned() const { return true; }
   /// Whether there can be several steps at the same time, on different nodes.

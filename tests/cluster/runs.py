@@ -109,12 +109,13 @@ class LooksAtRuns(unittest.TestCase):
 class Runs(LooksAtRuns):
     """What the tests of this file share; each class has a cluster of its own."""
 
+    nodes = NODES
     hosts = False
     conf = "SlurmdTimeout=5\nMessageTimeout=3\n"
 
     @classmethod
     def setUpClass(cls):
-        cls.cluster = Cluster(nodes=NODES, gpus=4, hosts=cls.hosts, conf=cls.conf)
+        cls.cluster = Cluster(nodes=cls.nodes, gpus=4, hosts=cls.hosts, conf=cls.conf)
         cls.cluster.up()
         cls.addClassCleanup(cls.cluster.down)
 
@@ -126,7 +127,7 @@ class Runs(LooksAtRuns):
         (self.folder / "fleet.yaml").write_text(EXPERIMENT.replace("FOLDER", str(self.folder)))
 
     def command(self, *arguments):
-        return ["salloc", "-Q", f"-N{NODES}", NLAUNCH, "run", self.folder / "fleet.yaml", "--site", SITE, "--no-preflight",
+        return ["salloc", "-Q", f"-N{self.nodes}", NLAUNCH, "run", self.folder / "fleet.yaml", "--site", SITE, "--no-preflight",
                 "--runs-dir", self.folder / "runs", *arguments]
 
     def run_it(self, *arguments):
@@ -137,12 +138,12 @@ class Runs(LooksAtRuns):
         process = self.cluster.start(*self.command("--set", "vars.seconds=100", *arguments))
         self.addCleanup(process.communicate)
         self.addCleanup(self.cluster.end_all_jobs)  # a test that fails leaves the nodes to the next one
-        self.wait_until(lambda: len(self.events("process-started")) == 2 * NODES)
+        self.wait_until(lambda: len(self.events("process-started")) == 2 * self.nodes)
         self.wait_for_learners()
         return process
 
     def wait_for_learners(self):
-        self.wait_until(lambda: all("all are here" in self.log(f"learner.{rank}") for rank in range(NODES)))
+        self.wait_until(lambda: all("all are here" in self.log(f"learner.{rank}") for rank in range(self.nodes)))
 
     @property
     def run_folder(self):

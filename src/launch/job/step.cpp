@@ -19,11 +19,9 @@ std::filesystem::path step_file(const RunPaths& paths) {
 }
 
 Result<void> write_step(const Step& step, const std::filesystem::path& path) {
-  const json out{{"plan", step.plan},
-                 {"addresses", step.addresses},
-                 {"port", step.port},
-                 {"token", step.token},
-                 {"nodes", step.nodes}};
+  const json out{{"plan", step.plan},     {"addresses", step.addresses},  {"port", step.port},
+                 {"token", step.token},   {"nodes", step.nodes},          {"fan_out", step.fan_out},
+                 {"relays", step.relays}, {"relay_port", step.relay_port}};
   return sys::write_file_atomically(path, json_text(out, 1) + "\n");
 }
 
@@ -39,6 +37,9 @@ Result<Step> read_step(const std::filesystem::path& path) {
     from.at("port").get_to(step.port);
     from.at("token").get_to(step.token);
     from.at("nodes").get_to(step.nodes);
+    from.at("fan_out").get_to(step.fan_out);
+    from.at("relays").get_to(step.relays);
+    from.at("relay_port").get_to(step.relay_port);
     return step;
   } catch (const json::exception& error) {
     return failure("launch.step", "cannot read '{}': {}", path.string(), error.what());

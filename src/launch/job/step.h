@@ -19,6 +19,10 @@ struct Step {
   std::string token;
   /// Names of the nodes by their index in the plan, if the scheduler numbers them differently; else empty.
   std::vector<std::string> nodes{};
+  /// If not all agents connect to the leader: how they do (fleet/tree.h).
+  std::uint32_t fan_out = 0;
+  std::vector<std::string> relays{};  ///< the nodes whose agents relay for others: the first ones of the plan
+  std::uint16_t relay_port = 0;       ///< of node 0; node n has relay_port + n
 };
 
 std::filesystem::path step_file(const RunPaths& paths);

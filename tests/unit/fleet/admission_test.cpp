@@ -96,10 +96,10 @@ TEST_F(Admission, WhoIsLetInMissesNothingOfWhatIsSaidAtOnce) {
 
 /// Between an agent and the server: passes lines on, and does with the agent's first `tampered` ones what a
 /// test says.
-class Relay {
+class ManInTheMiddle {
  public:
   using Tamper = std::function<Lines(std::size_t number, const std::string& line)>;
-  Relay(sys::Loop& loop, std::uint16_t server, Tamper tamper)
+  ManInTheMiddle(sys::Loop& loop, std::uint16_t server, Tamper tamper)
       : loop_(loop), server_(server), tamper_(std::move(tamper)) {
     listener_ = sys::Listener::open(loop_, [this](auto channel) { join(std::move(channel)); }).value();
   }
@@ -129,7 +129,7 @@ class Relay {
 };
 
 TEST_F(Admission, WhoeverIsBetweenTheTwoCannotAddRepeatDropOrChangeALine) {
-  const std::map<std::string, Relay::Tamper> tampers{
+  const std::map<std::string, ManInTheMiddle::Tamper> tampers{
       {"passed on", [](auto, const auto& line) { return Lines{line}; }},
       {"added",
        [](auto number, const auto& line) {
@@ -147,7 +147,7 @@ TEST_F(Admission, WhoeverIsBetweenTheTwoCannotAddRepeatDropOrChangeALine) {
     admitted_.clear();
     end_.reset();
     open();
-    const Relay relay(loop_, server_->port(), tamper);
+    const ManInTheMiddle relay(loop_, server_->port(), tamper);
     said_.clear();
     ends_.clear();
     port_ = relay.port();

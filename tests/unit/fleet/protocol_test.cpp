@@ -45,8 +45,8 @@ const std::tuple kMessages{
     Example{message::Challenge{"c"}, R"({"challenge":"c","type":"challenge"})"},
     Example{launch::Signed{"text", "f00"}, R"({"proof":"f00","says":"text","type":"signed"})"},
     Example{
-        message::Hello{1, "plan", "c", "n1", "10.0.0.2", {20100, 65535}, "f1"},
-        R"({"address":"10.0.0.2","agent":"f1","challenge":"c","host":"n1","node":1,"plan":"plan","ports":[20100,65535],"type":"hello"})"},
+        message::Hello{1, "plan", "c", "n1", "10.0.0.2", {20100, 65535}, "f1", 3},
+        R"({"address":"10.0.0.2","agent":"f1","challenge":"c","host":"n1","node":1,"plan":"plan","ports":[20100,65535],"received":3,"type":"hello"})"},
     Example{message::OutputHello{1, "plan"}, R"({"node":1,"plan":"plan","type":"output"})"},
     Example{
         message::Welcome{{{"id", "/runs/id", "/runs/id/attempt-0", "/ckpt/step_7"}, true, false, true, 9}},
@@ -54,6 +54,9 @@ const std::tuple kMessages{
         R"({"attempt":"/runs/id/attempt-0","folder":"/runs/id","id":"id","resume":"/ckpt/step_7"},"share":true},)"
         R"("type":"welcome"})"},
     Example{message::Refused{"because"}, R"({"type":"refused","why":"because"})"},
+    Example{message::Confirm{16}, R"({"count":16,"type":"confirm"})"},
+    Example{message::Resume{7}, R"({"received":7,"type":"resume"})"},
+    Example{message::Gone{"was closed", true}, R"({"may_return":true,"type":"gone","why":"was closed"})"},
     Example{message::Keep{"nodes.json", "[]\n"}, R"({"file":"nodes.json","text":"[]\n","type":"keep"})"},
     Example{message::Bind{}, R"({"type":"bind"})"},
     Example{preflight::ClockQuestion{1'700'000'000'000'000'000},
