@@ -43,6 +43,7 @@ namespace {
 /// JSON escapes ASCII control characters. DEL and the C1 controls (U+0080 to U+009F) also affect some
 /// terminals.
 std::string escape_controls(std::string text) {
+  if (!text.contains('\x7f') && !text.contains('\xc2')) return text;  // nearly always, and fast
   for (std::size_t at = 0; (at = text.find_first_of("\x7f\xc2", at)) != std::string::npos; ++at) {
     const bool is_del = text[at] == '\x7f';
     const auto code = is_del                 ? 0x7fU
@@ -62,27 +63,24 @@ std::string json_text(const ordered_json& json, int indent) {
   return escape_controls(json.dump(indent, ' ', false, ordered_json::error_handler_t::replace));
 }
 
-std::string json_text(const ordered_json& object, const JsonElements& elements) {
+void write_json(const ordered_json& object, const JsonElements& elements, const JsonSink& out) {
   constexpr int kIndent = 2;
-  auto text = json_text(object, kIndent);
+  const auto text = json_text(object, kIndent);
   const auto empty = fmt::format("\n  \"{}\": []", elements.member);
   const auto at = text.find(empty);
-  if (elements.count == 0 || at == std::string::npos) return text;
+  if (elements.count == 0 || at == std::string::npos) return out(text);
   const auto end = at + empty.size() - 1;  // the closing bracket
-  const auto behind = text.substr(end);
-  text.resize(end);
+  out(std::string_view(text).substr(0, end));
   for (std::size_t i = 0; i < elements.count; ++i) {
-    const auto element = json_text(elements.at(i), kIndent);
-    // The first one tells about how much there will be.
-    if (i == 0) text.reserve(text.size() + behind.size() + elements.count * element.size() * 3 / 2);
-    text += i == 0 ? "\n    " : ",\n    ";
-    for (const char c : element) {
-      text += c;
-      if (c == '\n') text += "    ";
+    std::string element = i == 0 ? "\n    " : ",\n    ";
+    for (const char c : json_text(elements.at(i), kIndent)) {
+      element += c;
+      if (c == '\n') element += "    ";
     }
+    out(element);
   }
-  text += "\n  ";
-  return text += behind;
+  out("\n  ");
+  out(std::string_view(text).substr(end));
 }
 
 json parse_json(std::string_view text) {

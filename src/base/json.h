@@ -20,10 +20,12 @@ struct JsonElements {
   std::size_t count = 0;
   std::function<nlohmann::ordered_json(std::size_t index)> at;
 };
+/// Takes the text of an object piece by piece.
+using JsonSink = std::function<void(std::string_view text)>;
 /// The text of an object, indented by 2, whose member has these elements; it is an empty array in `object`.
 /// The values of a long list at once take several times the memory of their text. If `object` has no such
 /// member, the elements are left out.
-std::string json_text(const nlohmann::ordered_json& object, const JsonElements& elements);
+void write_json(const nlohmann::ordered_json& object, const JsonElements& elements, const JsonSink& out);
 
 /// The value is discarded (`is_discarded()`), and not an object, if the text is not JSON or has more than 200
 /// levels: walking and destroying a value uses stack space for each level.

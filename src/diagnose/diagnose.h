@@ -2,7 +2,6 @@
 #include <chrono>
 #include <filesystem>
 #include <functional>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,8 +16,8 @@ namespace nlaunch::diagnose {
 struct Options {
   /// How long a pipe or standard input that does not end is read; what came until then is judged.
   std::chrono::milliseconds patience = std::chrono::minutes(10);
-  /// For the run directory that is read, as in summary.json; nothing: what is in it.
-  const nlohmann::ordered_json* summary = nullptr;
+  /// For the run directory that is read; nothing: its summary.json.
+  const KnownSummary* summary = nullptr;
   /// True stops reading; may be empty. Any thread may call it.
   std::function<bool()> enough = nullptr;
   unsigned threads = 1;  ///< to read several files at once; the result is the same

@@ -126,51 +126,53 @@ std::string exception_text(const Json& exception) {
   return type.empty() || line.empty() ? type + line : type + ": " + line;
 }
 
-/// The processes that recorded an exception before the run was decided.
-std::set<std::string> read_exceptions(const Json& summary, RunFolder& run) {
-  std::set<std::string> raised;
+/// Whether it recorded an exception before the run was decided.
+bool read_exception(const Json& process, const Json& summary, RunFolder& run) {
+  const auto exception = process.find("exception");
+  if (exception == process.end() || !exception->is_object()) return false;
   const auto decided = number_in(summary, "decided_ms");
-  const auto processes = summary.find("processes");
-  if (processes == summary.end() || !processes->is_array()) return raised;
-  for (const auto& process : *processes) {
-    const auto exception = process.is_object() ? process.find("exception") : process.end();
-    if (exception == process.end() || !exception->is_object()) continue;
-    const auto at = number_in(*exception, "raised_ms");
-    if (decided && at && *at > *decided) continue;
-    const auto name = text_in(process, "name");
-    if (name == run.first) run.exception = exception_text(*exception);
-    raised.insert(name);
-  }
-  return raised;
+  const auto at = number_in(*exception, "raised_ms");
+  if (decided && at && *at > *decided) return false;
+  if (text_in(process, "name") == run.first) run.exception = exception_text(*exception);
+  return true;
 }
 
-void read_processes(const Json& summary, RunFolder& run) {
-  const auto processes = summary.find("processes");
-  if (processes == summary.end() || !processes->is_array()) return;
-  for (const auto& process : *processes) {
-    if (!process.is_object()) continue;
-    const auto name = text_in(process, "name");
-    if (name == run.first) {
-      const auto ended = number_in(process, "ended_ms");
-      const auto decided = number_in(summary, "decided_ms");
-      // Otherwise nlaunch stopped it.
-      if (!ended || !decided || *ended <= *decided) run.code = code_of(process);
-      const auto program = text_in(process, "program");
-      // A command of a shell is in the pid's tree, under another name.
-      run.first_known = {name, program.ends_with(" -c") ? "" : program, whole_number_in(process, "pid"), ""};
-    }
-    if (const auto early = text_in(process, "ended_early"); !early.empty() && !run.ended_early)
-      run.ended_early = {name, "", whole_number_in(process, "pid"), early};
-    run.standing[name] = standing_of(process, run, summary);
-    if (const auto host = text_in(process, "host"); !host.empty()) run.hosts[name] = host;
-    if (const auto bytes = number_in(process, "log_when_decided"))
-      run.log_when_decided[name] = static_cast<std::uint64_t>(std::max(0.0, *bytes));
+void read_process(const Json& process, const Json& summary, RunFolder& run) {
+  const auto name = text_in(process, "name");
+  if (name == run.first) {
+    const auto ended = number_in(process, "ended_ms");
+    const auto decided = number_in(summary, "decided_ms");
+    // Otherwise nlaunch stopped it.
+    if (!ended || !decided || *ended <= *decided) run.code = code_of(process);
+    const auto program = text_in(process, "program");
+    // A command of a shell is in the pid's tree, under another name.
+    run.first_known = {name, program.ends_with(" -c") ? "" : program, whole_number_in(process, "pid"), ""};
   }
+  if (const auto early = text_in(process, "ended_early"); !early.empty() && !run.ended_early)
+    run.ended_early = {name, "", whole_number_in(process, "pid"), early};
+  run.standing[name] = standing_of(process, run, summary);
+  if (const auto host = text_in(process, "host"); !host.empty()) run.hosts[name] = host;
+  if (const auto bytes = number_in(process, "log_when_decided"))
+    run.log_when_decided[name] = static_cast<std::uint64_t>(std::max(0.0, *bytes));
+}
+
+/// Returns those that recorded an exception before the run was decided.
+std::set<std::string> read_processes(const KnownSummary& summary, RunFolder& run) {
+  std::set<std::string> raised;
+  const auto read = [&](const Json& process) {
+    if (!process.is_object()) return;
+    read_process(process, *summary.json, run);
+    if (read_exception(process, *summary.json, run)) raised.insert(text_in(process, "name"));
+  };
+  const auto listed = summary.json->find("processes");
+  if (listed != summary.json->end() && listed->is_array()) std::ranges::for_each(*listed, read);
+  for (std::size_t i = 0; i < summary.processes.count; ++i) read(summary.processes.at(i));
+  return raised;
 }
 
 }  // namespace
 
-std::optional<RunFolder> read_run_folder(const fs::path& folder, const Json* known_summary) {
+std::optional<RunFolder> read_run_folder(const fs::path& folder, const KnownSummary* known_summary) {
   std::error_code error;
   const auto attempt = last_attempt(folder);
   if (attempt.empty() || !fs::is_regular_file(folder / "plan.json", error)) return std::nullopt;
@@ -187,24 +189,25 @@ std::optional<RunFolder> read_run_folder(const fs::path& folder, const Json* kno
   }
   std::ranges::sort(run.logs);
   Result<std::optional<Json>> read;
+  KnownSummary in_file;
   if (known_summary == nullptr) {
     read = sys::read_run_file(folder / "summary.json", formats::kSummary);
-    if (read && *read) known_summary = &**read;
+    if (read && *read) in_file.json = &**read;
+    known_summary = &in_file;
   }
   if (!read) {
     run.unread = read.error();
-  } else if (known_summary != nullptr && known_summary->is_object()) {
-    const auto& summary = *known_summary;
+  } else if (known_summary->json != nullptr && known_summary->json->is_object()) {
+    const auto& summary = *known_summary->json;
     run.first = text_in(summary, "first");
     run.what = text_in(summary, "sentence");
     const auto code = summary.find("exit_code");
     run.failed = code != summary.end() && code->is_number() && *code != 0 && !was_asked_to_end(summary);
-    read_processes(summary, run);
+    const auto raised = read_processes(*known_summary, run);
     run.out_of_memory = number_in(summary, "oom_kills").value_or(0) > 0;
     read_lost_child(summary, run);
     read_hang(summary, run);
     read_cause(summary, run);
-    const auto raised = read_exceptions(summary, run);
     std::erase_if(run.logs, [&](const fs::path& log) {
       return is_error_record(log) && !raised.contains(log.stem().string());
     });

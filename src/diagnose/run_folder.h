@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/diagnostic.h"
+#include "base/json.h"
 #include "diagnose/standing.h"
 
 namespace nlaunch::diagnose {
@@ -67,10 +68,15 @@ struct RunFolder {
   Diagnostics unread;  ///< its summary is damaged or of a newer format: only `logs` is known
 };
 
-/// Nothing if `folder` is not a run directory. `summary`: the content to use for its summary.json; nothing:
-/// the file is read.
+/// A summary that is not in its file yet.
+struct KnownSummary {
+  const nlohmann::ordered_json* json = nullptr;  ///< as in summary.json
+  JsonElements processes{};                      ///< its "processes", if they are not in `json`
+};
+/// Nothing if `folder` is not a run directory. `summary`: instead of its summary.json; nothing: the file is
+/// read.
 std::optional<RunFolder> read_run_folder(const std::filesystem::path& folder,
-                                         const nlohmann::ordered_json* summary = nullptr);
+                                         const KnownSummary* summary = nullptr);
 
 /// The process that a file of a run directory belongs to, by its path: "learner.0"; empty for any other file.
 std::string process_of_file(const std::string& path);

@@ -52,8 +52,10 @@ std::string diagnose_end(const launch::RunPaths& paths, const supervise::Outcome
   const auto until = Clock::now() + (well ? kGlance : kLongest);
   auto summary = supervise::to_json(outcome);
   summary["sentence"] = supervise::sentence(outcome);
+  const auto process = [&](std::size_t index) { return supervise::to_json(outcome.processes[index]); };
+  const diagnose::KnownSummary known{&summary, {"processes", outcome.processes.size(), process}};
   diagnose::Options options;
-  options.summary = &summary;
+  options.summary = &known;
   options.enough = [until] { return Interrupts::received() != 0 || Clock::now() > until; };
   const auto diagnosis = diagnose::diagnose({paths.folder.string()}, options);
   const auto brief = says_nothing_new(diagnosis) ? "" : report::diagnose_brief(diagnosis, paint);

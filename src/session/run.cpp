@@ -157,8 +157,7 @@ int Run::go_on(unsigned attempt, bool taken_over, const supervise::GuardianLink&
     say_end(outcome);
     if (!again(outcome) || !back_off(outcome, guardian)) {
       return finish(supervise::exit_code(outcome), supervise::name_of(outcome.cause),
-                    supervise::sentence(outcome), supervise::to_json(outcome, supervise::Processes::left_out),
-                    outcome.processes);
+                    supervise::sentence(outcome), supervise::to_json(outcome), outcome.processes);
     }
   }
 }
@@ -402,10 +401,13 @@ void Run::write_summary(int exit_code, std::string_view outcome, const std::stri
     add_gpu_use(devices, paths_.attempt);
     summary["devices"] = std::move(devices);
   }
-  auto text = json_text(summary, {"processes", processes.size(),
-                                  [&](std::size_t index) { return supervise::to_json(processes[index]); }});
-  text += '\n';
-  if (const auto kept = sys::write_file_atomically(paths_.folder / "summary.json", text); !kept) {
+  const auto process = [&](std::size_t index) { return supervise::to_json(processes[index]); };
+  const auto kept =
+      sys::write_file_atomically(paths_.folder / "summary.json", [&](const sys::FileWriter& write) {
+        write_json(summary, {"processes", processes.size(), process}, write);
+        write("\n");
+      });
+  if (!kept) {
     caller_.console.say(fmt::format("nlaunch: {}; this run has no summary\n", kept.error().first_message()));
   }
 }

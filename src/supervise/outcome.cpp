@@ -386,7 +386,7 @@ Json to_json(const ProcessReport& process) {
   return out;
 }
 
-Json to_json(const Outcome& outcome, Processes processes) {
+Json to_json(const Outcome& outcome) {
   Json summary = {{"outcome", name_of(outcome.cause)}, {"exit_code", exit_code(outcome)},
                   {"what", sentence(outcome)},         {"advice", advice(outcome)},
                   {"started", outcome.started_at},     {"ended", outcome.ended_at},
@@ -398,8 +398,6 @@ Json to_json(const Outcome& outcome, Processes processes) {
   }
   summary["last_lines"] = outcome.last_lines;
   summary["processes"] = Json::array();
-  if (processes == Processes::listed)
-    for (const auto& process : outcome.processes) summary["processes"].push_back(to_json(process));
   summary["left_behind"] = outcome.left_behind;
   summary["survivors"] = outcome.survivors;
   summary["terminal_skipped"] = {{"lines", outcome.skipped.lines}, {"bytes", outcome.skipped.bytes}};

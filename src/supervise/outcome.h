@@ -125,9 +125,8 @@ std::string sentence(const Outcome& outcome);
 std::string saved_sentence(const Outcome& outcome, const plan::Plan& plan);
 /// What to check next if the outcome itself does not explain the cause; may be empty.
 std::string advice(const Outcome& outcome);
-enum class Processes { listed, left_out };  ///< left out: an empty array
-/// For summary.json.
-Json to_json(const Outcome& outcome, Processes processes = Processes::listed);
+/// For summary.json. "processes" is an empty array: its elements are made one by one, since there can be many.
+Json to_json(const Outcome& outcome);
 Json to_json(const ProcessReport& process);
 
 /// summary.json of a run whose supervisor was killed, written by the guardian.

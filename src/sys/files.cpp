@@ -90,14 +90,32 @@ bool is_folder_itself(const std::filesystem::path& path) {
 }
 
 Result<void> write_file_atomically(const std::filesystem::path& path, std::string_view content, mode_t mode) {
+  return write_file_atomically(
+      path, [&](const FileWriter& write) { write(content); }, mode);
+}
+
+Result<void> write_file_atomically(const std::filesystem::path& path,
+                                   const std::function<void(const FileWriter& write)>& produce, mode_t mode) {
+  constexpr std::size_t kAtOnce = 1U << 20U;
   // A pid does not make the name unique: on a shared file system another node may have the same pid.
   auto temporary = path.string() + ".tmp-XXXXXX";
   UniqueFd fd(::mkostemp(temporary.data(), O_CLOEXEC));
-  const bool written = fd && ::fchmod(fd.get(), mode) == 0 && write_all(fd.get(), content);
-  if (written && ::rename(temporary.c_str(), path.c_str()) == 0) return {};
-  const auto reason = std::string(std::strerror(errno));
+  int problem = fd && ::fchmod(fd.get(), mode) == 0 ? 0 : errno;
+  const auto write = [&](std::string_view text) {
+    if (problem == 0 && !write_all(fd.get(), text)) problem = errno;
+  };
+  std::string pieces;
+  if (problem == 0) {
+    produce([&](std::string_view piece) {
+      if (pieces.size() + piece.size() > kAtOnce) write(std::exchange(pieces, {}));
+      piece.size() > kAtOnce ? write(piece) : void(pieces += piece);
+    });
+  }
+  write(pieces);
+  if (problem == 0 && ::rename(temporary.c_str(), path.c_str()) != 0) problem = errno;
+  if (problem == 0) return {};
   if (fd) ::unlink(temporary.c_str());
-  return failure("file.write", "cannot write '{}': {}", path.string(), reason);
+  return failure("file.write", "cannot write '{}': {}", path.string(), std::strerror(problem));
 }
 
 Result<void> write_named_file(const std::filesystem::path& path, std::string_view content) {

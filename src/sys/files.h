@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -55,6 +56,11 @@ bool is_folder_itself(const std::filesystem::path& path);
 
 /// Replaces `path` with a file with this content: a reader sees the old or the new one, never a part.
 Result<void> write_file_atomically(const std::filesystem::path& path, std::string_view content,
+                                   mode_t mode = 0600);
+/// As above. `produce` passes the content to its argument, piece by piece.
+using FileWriter = std::function<void(std::string_view piece)>;
+Result<void> write_file_atomically(const std::filesystem::path& path,
+                                   const std::function<void(const FileWriter& write)>& produce,
                                    mode_t mode = 0600);
 
 /// Writes a file that the user named, as a shell's `>` would, but completely or not at all: through a link to

@@ -134,8 +134,9 @@ int main(int argc, char** argv) {
   const auto outcome = supervise::run_attempt(
       {plan, node, folder, 0, events, link, spec.value("quiet", false) ? nullptr : &terminal,
        spec.value("color", false) ? Color::always : Color::never, hooks});
-  const auto written =
-      sys::write_file_atomically(folder / "summary.json", supervise::to_json(outcome).dump(2) + "\n");
+  auto summary = supervise::to_json(outcome);
+  for (const auto& process : outcome.processes) summary["processes"].push_back(supervise::to_json(process));
+  const auto written = sys::write_file_atomically(folder / "summary.json", summary.dump(2) + "\n");
   if (!written) fmt::print(stderr, "{}", render(written.error()));
   return supervise::exit_code(outcome);
 }

@@ -137,12 +137,14 @@ Result<void> make_log_folders(const std::vector<plan::Directive>& options, const
 }  // namespace
 
 Result<std::string> plan_text(const plan::Plan& plan) {
-  const auto json = plan::to_json(plan);
-  if (const auto found = not_utf8(json, "")) {
+  constexpr std::string_view kReplacement = "\uFFFD";  // what JSON has for invalid bytes
+  constexpr int kOneLine = -1;
+  auto text = plan::to_text(plan, kOneLine);
+  if (const auto found = text.contains(kReplacement) ? not_utf8(plan::to_json(plan), "") : std::nullopt) {
     return failure("launch.plan-text", "the plan cannot be saved because a text in it is not UTF-8: {}",
                    *found);
   }
-  return json_text(json) + "\n";
+  return text + "\n";
 }
 
 Result<FrozenPlan> freeze_plan(const plan::Plan& plan, const fs::path& runs) {

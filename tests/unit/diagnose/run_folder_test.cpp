@@ -21,7 +21,8 @@ class ReadRunFolder : public testing::Test {
   [[nodiscard]] RunFolder read(std::string_view summary) const {
     folder_.write("attempt-1/logs/learner.0.log", "");
     const auto json = Json::parse(summary);
-    return read_run_folder(folder_.path(), &json).value();
+    const KnownSummary known{&json};
+    return read_run_folder(folder_.path(), &known).value();
   }
   [[nodiscard]] Names logs_of(const RunFolder& run) const {
     Names names;

@@ -553,7 +553,9 @@ TEST(Summary, HasAllOfAnOutcome) {
   learner.log_when_decided = 99;
   learner.ended_early = "exited with code 0 at step 3 of 40";
   learner.lost = "it hung";
-  EXPECT_EQ(to_json(outcome), parse_ordered_json(R"JSON({
+  auto whole = to_json(outcome);
+  for (const auto& process : outcome.processes) whole["processes"].push_back(to_json(process));
+  EXPECT_EQ(whole, parse_ordered_json(R"JSON({
     "outcome": "failed", "exit_code": 139,
     "what": "learner.0 (rank 0) on node0 was terminated by SIGSEGV after 12.4s", "advice": "",
     "started": "2026-01-31T12:00:00.123Z", "ended": "2026-01-31T12:00:15.123Z", "took_ms": 15000,
@@ -570,7 +572,7 @@ TEST(Summary, HasAllOfAnOutcome) {
     "left_behind": ["python (pid 8)"], "survivors": ["python (pid 9, state D)"],
     "terminal_skipped": {"lines": 3, "bytes": 300}, "log_bytes_lost": 17, "oom_kills": 0,
     "troubles": ["the disk is full"]})JSON"))
-      << json_text(to_json(outcome), 1);
+      << json_text(whole, 1);
   outcome.watch = {{"steps", 3}};
   EXPECT_EQ(to_json(outcome)["watch"]["steps"], 3);
   outcome = outcome_of(Finished{});
