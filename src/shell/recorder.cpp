@@ -38,8 +38,6 @@ namespace fs = std::filesystem;
 
 constexpr int kNotFound = 127;
 constexpr int kFailed = 1;
-constexpr const char* kSucceeds = "/usr/bin/true";
-constexpr const char* kFails = "/usr/bin/false";
 
 bool is_mpi(const std::string& name) {
   return name.starts_with("mpi") || name == "orterun";
@@ -128,7 +126,7 @@ class Recorder final : public Watcher {
     const bool is_new = recording_.commands.size() > known;
     has_begun_ = is_new && (recording_.commands.back().fate != Fate::answered ||
                             !file_of(start, STDOUT_FILENO).starts_with("pipe:"));
-    const bool stands_in = program.starts_with(own_.answers()) || program == kSucceeds || program == kFails;
+    const bool stands_in = program.starts_with(own_.answers());
     if (is_new && recording_.commands.back().fate == Fate::recorded && stands_in)
       stand_ins_.insert(start.pid);
     // A shell that has exec'd another program sources nothing.
@@ -757,13 +755,7 @@ class Recorder final : public Watcher {
 
   std::string answer(const Answer& said) {
     if (request_.per_node && waits_.ends_node()) return scripts_.put("kill -9 $PPID\n");
-    // Faster than a shell: loops ask hundreds of times.
-    static const bool kAreTools =
-        fs::is_regular_file(fs::symlink_status(kSucceeds)) && fs::is_regular_file(fs::symlink_status(kFails));
-    const bool silent = kAreTools && said.text.empty() && !asks_version_;
-    if (silent && said.code == 0) return kSucceeds;
-    if (silent && said.code == kFailed) return kFails;
-    return script("printf %s {}\nexit {}\n", text::shell_quote(said.text), said.code);
+    return scripts_.answer(said.text, said.code);
   }
 
   template <class... T>

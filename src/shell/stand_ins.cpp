@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "shell/answers.h"
 #include "shell/notes.h"
+#include "shell/tiny_program.h"
 #include "shell/trace.h"
 #include "sys/files.h"
 
@@ -316,9 +317,19 @@ std::string activation(const std::string& path, const std::string& command) {
 }
 
 std::string StandInScripts::put(const std::string& lines) {
-  const auto [path, is_new] = paths_.try_emplace(lines, fmt::format("{}/{}", own_.answers(), paths_.size()));
-  // -p: without BASH_ENV, so that it is not traced.
-  if (is_new) (void)sys::write_file_atomically(path->second, "#!/bin/bash -p\n" + lines, 0755);
+  return put_file("#!/bin/bash -p\n" + lines);  // -p: without BASH_ENV, so that it is not traced
+}
+
+std::string StandInScripts::answer(const std::string& text, int code) {
+  const auto program = tiny_program(text, code);
+  if (program.empty()) return put(fmt::format("printf %s {}\nexit {}\n", text::shell_quote(text), code));
+  return put_file(program);
+}
+
+std::string StandInScripts::put_file(const std::string& content) {
+  const auto [path, is_new] =
+      paths_.try_emplace(content, fmt::format("{}/{}", own_.answers(), paths_.size()));
+  if (is_new) (void)sys::write_file_atomically(path->second, content, 0755);
   return path->second;
 }
 

@@ -71,10 +71,14 @@ class StandInScripts {
 
   /// The path of a script of these lines, among the recorder's own files.
   std::string put(const std::string& lines);
+  /// The same for a program that prints `text` and exits with `code`.
+  std::string answer(const std::string& text, int code);
 
  private:
+  std::string put_file(const std::string& content);
+
   const OwnFiles& own_;
-  std::map<std::string, std::string> paths_;  ///< by their lines
+  std::map<std::string, std::string> paths_;  ///< by their content
 };
 
 /// How a launcher's tasks are started.
