@@ -126,8 +126,27 @@ Unread told_of(const std::vector<Guard>& guards, const SourceLines& lines, const
           .why = "the lines below were examined as they run on the cluster"};
 }
 
+/// The programs of another recording in the order of these: those in the background start in any order. Empty
+/// if they are not the same ones.
+std::vector<Program> in_order_of(const std::vector<Program>& known, std::vector<Program> others) {
+  std::vector<Program> ordered;
+  for (const auto& one : known) {
+    const auto is_it = [&](const Program& other) {
+      return other.words[0] == one.words[0] && other.span.line == one.span.line;
+    };
+    // Of a loop, rather the one with the same arguments.
+    auto found = std::ranges::find_if(
+        others, [&](const Program& other) { return is_it(other) && other.words == one.words; });
+    if (found == others.end()) found = std::ranges::find_if(others, is_it);
+    if (found == others.end()) return {};
+    ordered.push_back(std::move(*found));
+    others.erase(found);
+  }
+  return others.empty() ? ordered : std::vector<Program>();
+}
+
 /// The script as the next job, of another day, or another task of the array, would run it. nullptr if it does
-/// not start the same programs in the same order.
+/// not start the same programs.
 std::shared_ptr<const Script> in_next_job(const std::shared_ptr<const SourceFile>& file,
                                           shell::RecordRequest request, const std::string& path,
                                           const Script& script) {
@@ -142,11 +161,8 @@ std::shared_ptr<const Script> in_next_job(const std::shared_ptr<const SourceFile
   if (!recording) return nullptr;
   auto next =
       std::make_shared<Script>(std::move(*script_input(file, *recording, request.allocation, path).script));
-  const bool same =
-      std::ranges::equal(script.programs, next->programs, [](const Program& a, const Program& b) {
-        return a.words[0] == b.words[0] && a.span.line == b.span.line;
-      });
-  return same ? next : nullptr;
+  next->programs = in_order_of(script.programs, std::move(next->programs));
+  return next->programs.empty() ? nullptr : next;
 }
 
 }  // namespace
