@@ -88,10 +88,10 @@ void AdmissionServer::on_message(sys::Channel* key, std::string_view line) {
                   says ? "" : ": " + says.error().first_message()));
 }
 
-std::string AdmissionServer::misfit(const std::string& host, const std::string& plan,
-                                    std::uint32_t node) const {
+std::string AdmissionServer::misfit(const std::string& host, const std::string& plan, std::uint32_t node,
+                                    bool comes_back) const {
   constexpr std::size_t kEnough = 12;
-  if (plan != options_.plan) {
+  if (plan != options_.plan && (!comes_back || plan != before_)) {
     return fmt::format("{} has a different plan ({}) than the leader ({})", host, plan.substr(0, kEnough),
                        options_.plan.substr(0, kEnough));
   }
@@ -100,7 +100,7 @@ std::string AdmissionServer::misfit(const std::string& host, const std::string& 
 }
 
 void AdmissionServer::admit(PendingConnection pending, const message::Hello& hello) {
-  const auto why = misfit(hello.host, hello.plan, hello.node);
+  const auto why = misfit(hello.host, hello.plan, hello.node, hello.received.has_value());
   if (!why.empty()) {
     reject(std::move(pending), signed_for(hello.challenge, message::Refused{why}));
     return handlers_.misfit(why);
@@ -113,7 +113,7 @@ void AdmissionServer::admit(PendingConnection pending, const message::Hello& hel
 
 /// It does not wait for an answer.
 void AdmissionServer::admit(PendingConnection pending, const message::OutputHello& hello) {
-  const auto why = misfit(pending.channel->peer_address(), hello.plan, hello.node);
+  const auto why = misfit(pending.channel->peer_address(), hello.plan, hello.node, true);
   if (!why.empty()) {
     reject(std::move(pending), message::Refused{why});
     return handlers_.misfit(why);

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/diagnostic.h"
 #include "fleet/protocol.h"
@@ -47,8 +48,9 @@ class AdmissionServer {
   AdmissionServer(const AdmissionServer&) = delete;
   AdmissionServer& operator=(const AdmissionServer&) = delete;
   [[nodiscard]] std::uint16_t port() const { return listener_->port(); }
-  /// The fingerprint of a plan that replaces the previous one.
-  void expect(std::string fingerprint) { options_.plan = std::move(fingerprint); }
+  /// The fingerprint of a plan that replaces the previous one. An agent that comes back may not have heard of
+  /// it.
+  void expect(std::string fingerprint) { before_ = std::exchange(options_.plan, std::move(fingerprint)); }
 
  private:
   struct PendingConnection {
@@ -67,8 +69,8 @@ class AdmissionServer {
   void admit(PendingConnection pending, const message::Hello& hello);
   void admit(PendingConnection pending, const message::OutputHello& hello);
   /// Why an agent that knows the token cannot take part; empty if it can.
-  [[nodiscard]] std::string misfit(const std::string& host, const std::string& plan,
-                                   std::uint32_t node) const;
+  [[nodiscard]] std::string misfit(const std::string& host, const std::string& plan, std::uint32_t node,
+                                   bool comes_back) const;
   void reject(PendingConnection pending, const Message& message);
   [[nodiscard]] launch::Signed signed_for(const std::string& challenge, const Message& message) const;
 
@@ -78,6 +80,7 @@ class AdmissionServer {
   std::unique_ptr<sys::Listener> listener_;
   std::map<sys::Channel*, PendingConnection> pending_;
   std::uint64_t came_ = 0;
+  std::string before_;  ///< the fingerprint of the previous plan
   std::shared_ptr<char> alive_ = std::make_shared<char>();
 };
 

@@ -27,6 +27,8 @@ constexpr Duration kToTell = std::chrono::seconds(3);
 /// While there is no leader: between two checks for a new one.
 constexpr Duration kBetweenLooks = std::chrono::seconds(1);
 constexpr Duration kToConnectAgain = std::chrono::seconds(3);
+/// For an agent that lost its relay: the leader waits for it, and may be slow to answer.
+constexpr Duration kToReachLeader = std::chrono::seconds(10);
 /// For an agent that relays to accept connections: it is started at the same time as those that need it.
 constexpr Duration kForARelay = std::chrono::seconds(10);
 /// For the agents below to leave before this one.
@@ -108,6 +110,7 @@ void Agent::arrive(LeaderConnection::End end) {
   if (end.channel || options_.relays.empty())
     return returns_because_.empty() ? admit(std::move(end)) : come_back(std::move(end));
   options_.relays.erase(options_.relays.begin());
+  if (!returns_because_.empty() && options_.relays.empty()) options_.way.limit = kToReachLeader;
   loop_.post([this] { connect(); });  // not from within this call by the connection
 }
 
@@ -158,7 +161,11 @@ void Agent::open_relay() {
                                 [this] {
                                   if (leaves_with_) leave(*leaves_with_);
                                 }});
-  if (relay) relay_ = std::move(*relay);
+  if (relay)
+    relay_ = std::move(*relay);
+  else
+    caller_.console.say(fmt::format("nlaunch agent on {}: it cannot relay for other nodes: {}\n",
+                                    options_.host, relay.error().first_message()));
 }
 
 void Agent::listen_to_leader() {
@@ -234,11 +241,8 @@ void Agent::on(const message::Bind& /*bind*/) {
         failure("fleet.continues", "its agent still runs processes that the leader has given up");
     return refuse({exit_code::internal, why.error()});
   }
-  // The leader sends nothing before the answer unless it no longer wants it.
-  const sys::CutShort cut([this] {
-    const bool unwanted = !relay_ && channel_->connection().waiting();
-    return unwanted || !guardian_.alive();
-  });
+  // The leader sends nothing before the answer unless it no longer wants it, nor to the agents below.
+  const sys::CutShort cut([this] { return channel_->connection().waiting() || !guardian_.alive(); });
   const auto nodes = sys::read_regular_file(assignment_.paths.attempt / "nodes.json", kLargestFile);
   if (!nodes) return refuse({exit_code::bad_input, nodes.error()});
   const auto directory = launch::read_nodes(*nodes);
@@ -437,8 +441,8 @@ void Agent::take_stop_signal(int signal) {
   loop_.after(longest_grace_, [this] { backend_->perform(supervise::action::KillAll{}); });
 }
 
-/// nlaunch has exited or cannot be reached: the processes here keep running for a while, until another leader
-/// takes over.
+/// If nlaunch has exited or cannot be reached, the processes here keep running for a while, until another
+/// leader takes over. If only the relay is lost, there is another way.
 void Agent::on_connection_lost(const std::string& why) {
   if (conversation_ && !leader_lost_) return lose_relay(why);
   relay_.reset();  // whoever is connected through it looks for another way
@@ -460,10 +464,11 @@ void Agent::on_connection_lost(const std::string& why) {
 /// The leader may still be there, and waits for this agent.
 void Agent::lose_relay(const std::string& why) {
   relay_.reset();
-  caller_.console.say(fmt::format("nlaunch agent on {}: {} at {}; connecting another way\n", options_.host,
-                                  why, channel_->connection().peer_address()));
+  const auto through = options_.relays.empty() ? "" : ", through " + options_.relays.front().host;
+  caller_.console.say(
+      fmt::format("nlaunch agent on {}: {}{}; connecting another way\n", options_.host, why, through));
   if (!options_.relays.empty()) options_.relays.erase(options_.relays.begin());
-  options_.way.limit = kToConnectAgain;
+  options_.way.limit = options_.relays.empty() ? kToReachLeader : kToConnectAgain;
   returns_because_ = why;
   connect();
 }
@@ -512,6 +517,7 @@ void Agent::on_leader_lost(const std::string& why) {
   caller_.console.say(
       fmt::format("nlaunch agent on {}: {}; stopping the processes here\n", options_.host, why));
   if (channel_) send(message::Lost{why});  // the leader may still be there
+  relay_.reset();                          // whoever is connected through it connects another way
   if (!options_.runs.empty()) write_own_summary(why);
   if (!backend_ || running_.empty()) return leave(exit_code::internal);
   stop_all();

@@ -60,6 +60,7 @@ Leader::Leader(const plan::Plan& plan, bool share, std::unique_ptr<AgentLauncher
 }
 
 Leader::~Leader() {
+  wait_for_adrift();
   admission_.reset();  // agents that connect now are for the next attempt
   if (!led_by_another_ && !concluded_) send_all(message::Bye{});
   // An agent that has not connected yet can only be stopped through its starter.
@@ -111,7 +112,8 @@ std::optional<session::AttemptHost::Refused> Leader::bind(const launch::RunPaths
 }
 
 std::optional<session::AttemptHost::Refused> Leader::open_reception() {
-  const auto relayed = taken_over_ ? 0 : launcher_->relayed();
+  // Another leader could take the run over, and then all connect to it.
+  const auto relayed = taken_over_ || plan::outlives_leader(plan_) ? 0 : launcher_->relayed();
   if (const auto wanted = kFilesForAll + kFilesForEach * (agents_.size() - relayed),
       most = sys::permit_many_files();
       most < wanted) {
@@ -248,7 +250,9 @@ supervise::Outcome Leader::supervise(unsigned attempt, supervise::EventLog& even
                       const supervise::NodeCommand& command) { send(node, as_message(command)); },
        .tell = tell_,
        .recover = [this](std::uint32_t node) { recover(node); },
-       .release = [this](std::uint32_t node) { release(node); }});
+       .release = [this](std::uint32_t node) { release(node); },
+       .for_the_end =
+           supervise::RemoteBackend::kForTheEnd + (launcher_->relayed() > 0 ? kToComeBack : Duration())});
   supervised_since_ = std::chrono::steady_clock::now();
   send_all(message::Supervise{kill_wait_});
   backend_ = &backend;
@@ -258,6 +262,7 @@ supervise::Outcome Leader::supervise(unsigned attempt, supervise::EventLog& even
   std::optional<session::StatusLines> status;
   if (terminal_) status.emplace(paths_.folder, *terminal_, caller_.console);
   auto outcome = supervisor.run(backend);
+  if (terminal_ && launcher_->relayed() > 0) run_loop_briefly();  // the last output passes through relays
   status.reset();
   backend_ = nullptr;
   if (preparing_) loop_.cancel(preparing_->timer);
@@ -283,11 +288,10 @@ void Leader::admit(AdmissionServer::AdmittedAgent arrived) {
   if (agent.relayed && agent.lost.empty() && arrived.hello.received &&
       agent.hello.agent == arrived.hello.agent)
     return resume(std::move(arrived));
-  if (arrived.hello.received) return dismiss(std::move(arrived));  // it is lost, or this is another leader
-  // It came through a relay that was too slow for it.
-  if (agent.relayed && agent.hello.agent == arrived.hello.agent &&
-      agent.relayed->conversation.has_not_begun())
-    agent.relayed.reset();
+  if (begins_again(arrived)) return start_over(std::move(arrived));
+  const bool is_second = backend_ == nullptr && agent.has_connected() && !taken_over_;
+  if (arrived.hello.received && !is_second)
+    return dismiss(std::move(arrived));  // it is lost, or this is another leader
   if (joining_.contains(node) && !agent.joins && !preparing_) return begin_join(std::move(arrived));
   if (backend_ != nullptr) return dismiss(std::move(arrived));
   // Its job started when there was no leader: what it would replace is not known here.
@@ -319,6 +323,7 @@ void Leader::dismiss(AdmissionServer::AdmittedAgent arrived) {
 void Leader::set_channel(std::uint32_t node, AdmissionServer::AdmittedAgent arrived) {
   auto& agent = agents_[node];
   agent.hello = std::move(arrived.hello);
+  drop_relayed(node);
   if (arrived.relay)
     agent.relayed = {.relay = arrived.relay};
   else

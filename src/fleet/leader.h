@@ -71,6 +71,9 @@ class Leader : public session::AttemptHost {
     [[nodiscard]] bool has_connected() const { return channel || relayed; }
     [[nodiscard]] bool takes_part() const { return has_connected() && lost.empty(); }
   };
+  /// For an agent whose relay is lost. It may notice 30 s later than the leader (sys/channel.cpp), or after
+  /// an unanswered message later still, and then tries each of the next ways for some seconds.
+  static constexpr Duration kToComeBack = std::chrono::seconds(75);
   /// The place of a lost node, until it is filled.
   struct Joining {
     std::string host{};                         ///< the host being tried
@@ -142,6 +145,10 @@ class Leader : public session::AttemptHost {
 
   void on_text(std::uint32_t peer, std::string_view text);
   void arrive(std::uint32_t peer, std::uint32_t node, std::string_view text);
+  [[nodiscard]] bool begins_again(const AdmissionServer::AdmittedAgent& arrived) const;
+  void start_over(AdmissionServer::AdmittedAgent arrived);
+  void drop_relayed(std::uint32_t node);
+  void wait_for_adrift();
   void lose_relay(std::uint32_t relay);
   void set_adrift(std::uint32_t node);
   void resume(AdmissionServer::AdmittedAgent arrived);

@@ -124,6 +124,7 @@ void Leader::begin_join(AdmissionServer::AdmittedAgent arrived) {
   if (auto& timer = joining_.at(node).timer)
     loop_.cancel(*timer);  // it can connect while another one is about to be tried
   give_up_later(node);
+  drop_relayed(node);
   agent = {.host = joining_.at(node).host = unique_name(node, arrived.hello.host)};
   set_channel(node, std::move(arrived));
   agent.joins = true;

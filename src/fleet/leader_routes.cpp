@@ -7,9 +7,8 @@
 namespace nlaunch::fleet {
 namespace {
 
-/// A dead machine is noticed after 30 s (sys/channel.cpp); the agents below notice within the same time,
-/// perhaps later than the leader.
-constexpr Duration kToComeBack = std::chrono::seconds(40);
+/// For a lost relay to close its connections itself, and for agents to come back at the end of a run.
+constexpr Duration kForTheRest = std::chrono::seconds(5);
 
 /// Others follow for the same node in the same turn of the loop.
 bool is_one_of_many(const Message& message) {
@@ -75,10 +74,35 @@ void Leader::arrive(std::uint32_t peer, std::uint32_t node, std::string_view tex
   admit({.node = node, .hello = std::move(*hello), .relay = peer});
 }
 
-/// Nothing is relayed there any more.
+/// Nothing is relayed there any more. The relay may not know that it is lost: its connection is closed, so
+/// that the agents below notice.
 void Leader::lose_relay(std::uint32_t relay) {
-  for (std::uint32_t node = 0; node < agents_.size(); ++node)
-    if (agents_[node].relayed && agents_[node].relayed->relay == relay) set_adrift(node);
+  bool has_relayed = false;
+  for (std::uint32_t node = 0; node < agents_.size(); ++node) {
+    if (!agents_[node].relayed || agents_[node].relayed->relay != relay) continue;
+    has_relayed = true;
+    set_adrift(node);
+  }
+  if (!has_relayed || !agents_[relay].channel) return;
+  agents_[relay].channel->set({});
+  loop_.after(kForTheRest, [gone = std::shared_ptr<SealedChannel>(std::move(agents_[relay].channel))] {});
+}
+
+void Leader::drop_relayed(std::uint32_t node) {
+  auto& relayed = agents_[node].relayed;
+  if (relayed && relayed->timer) loop_.cancel(*relayed->timer);
+  relayed.reset();
+}
+
+/// Those that are looking for another way hear of the end, too.
+void Leader::wait_for_adrift() {
+  const auto deadline = std::chrono::steady_clock::now() + kForTheRest;
+  const auto is_adrift = [](const Agent& agent) {
+    return agent.takes_part() && agent.relayed && !agent.relayed->relay;
+  };
+  while (admission_ && !led_by_another_ && std::ranges::any_of(agents_, is_adrift) &&
+         std::chrono::steady_clock::now() < deadline)
+    run_loop_briefly();
 }
 
 /// Its relay is lost.
@@ -87,7 +111,6 @@ void Leader::set_adrift(std::uint32_t node) {
   relayed.relay.reset();
   if (relayed.timer || !agents_[node].lost.empty()) return;
   relayed.timer = loop_.after(kToComeBack, [this, node] {
-    if (!agents_[node].relayed) return;
     agents_[node].relayed->timer.reset();
     lose(node,
          fmt::format("its agent did not connect again within {} after the agent that relayed for it was lost",
@@ -95,19 +118,39 @@ void Leader::set_adrift(std::uint32_t node) {
   });
 }
 
+/// An agent lost its way before anything that it said had arrived.
+bool Leader::begins_again(const AdmissionServer::AdmittedAgent& arrived) const {
+  const auto& agent = agents_[arrived.node];
+  if (arrived.hello.received.value_or(0) != 0 || backend_ != nullptr || !agent.lost.empty()) return false;
+  if (!agent.has_connected()) return arrived.hello.received.has_value() && !taken_over_;
+  return agent.relayed && agent.hello.agent == arrived.hello.agent &&
+         agent.relayed->conversation.received() == 0;
+}
+
+void Leader::start_over(AdmissionServer::AdmittedAgent arrived) {
+  const auto node = arrived.node;
+  const auto before = agents_[node].relayed ? agents_[node].relayed->conversation : Conversation();
+  const bool waits = arrived.hello.received.has_value();
+  set_channel(node, std::move(arrived));
+  if (waits) carry(node, encode(message::Resume{0}), true);
+  for (const auto& text : before.unconfirmed()) {
+    if (auto& relayed = agents_[node].relayed) relayed->conversation.sent(text);
+    carry(node, *text, true);
+  }
+  if (waiting_) loop_.stop();
+}
+
 /// An agent is back on another way.
 void Leader::resume(AdmissionServer::AdmittedAgent arrived) {
   const auto node = arrived.node;
   auto& agent = agents_[node];
   if (!agent.relayed->conversation.confirmed(*arrived.hello.received)) return dismiss(std::move(arrived));
-  if (auto timer = std::exchange(agent.relayed->timer, {})) loop_.cancel(*timer);
-  auto conversation = agent.relayed->conversation;
-  if (arrived.relay) {
-    agent.relayed->relay = arrived.relay;
-  } else {
-    agent.relayed.reset();
+  const auto conversation = agent.relayed->conversation;
+  drop_relayed(node);
+  if (arrived.relay)
+    agent.relayed = {conversation, arrived.relay};
+  else
     take_channel(node, std::move(arrived.channel));
-  }
   carry(node, encode(message::Resume{conversation.received()}), true);
   for (const auto& text : conversation.unconfirmed()) carry(node, *text, true);
 }
@@ -122,7 +165,7 @@ void Leader::on(std::uint32_t node, const message::Gone& gone) {
   if (!agents_[node].relayed) return;
   if (gone.may_return) return set_adrift(node);
   // It may have lost patience with its relay, and connects another way.
-  if (agents_[node].relayed->conversation.has_not_begun()) return agents_[node].relayed.reset();
+  if (agents_[node].relayed->conversation.has_not_begun()) return drop_relayed(node);
   agents_[node].relayed->relay.reset();
   lose(node, "the connection to its agent " + gone.why);
 }

@@ -29,8 +29,8 @@ void Leader::prepare(const supervise::Rebinding& rebinding, supervise::Rebinder:
     const auto& agent = agents_[node];
     if (!agent.takes_part()) continue;
     preparing_->awaited.insert(node);
-    send(node, message::Prepare{rebinding.file, rebinding.roles});
   }
+  send_all(message::Prepare{rebinding.file, rebinding.roles});  // a relay passes it on before it obeys
   check_if_prepared();
 }
 

@@ -21,10 +21,13 @@ Result<std::unique_ptr<Relay>> Relay::open(sys::Loop& loop, const sys::ListenAt&
 void Relay::admit(AdmissionServer::AdmittedAgent arrived) {
   if (arrived.output) return add_output(std::move(arrived.output));
   const auto node = arrived.node;
-  if (channels_.contains(node)) remove(node, "was replaced");
+  const auto known = agents_.find(node);
+  if (known != agents_.end() && known->second.id != arrived.hello.agent)
+    return close_later(std::move(arrived.channel));  // the leader decides between two agents of one node
+  if (known != agents_.end()) remove(node, "was replaced", true);
   arrived.channel->set({.message = [this, node](std::string_view text) { pass_up(node, text); },
                         .closed = [this, node](const std::string& why) { lose(node, why); }});
-  channels_[node] = std::move(arrived.channel);
+  agents_[node] = {arrived.hello.agent, std::move(arrived.channel)};
   routes_[node] = node;
   handlers_.up(addressed({Address::To::arrival, node}, encode(arrived.hello)));
 }
@@ -54,28 +57,28 @@ void Relay::pass_up(std::uint32_t child, std::string_view text) {
 void Relay::down(const Address& address, std::string_view text) {
   if (address.to == Address::To::all) {
     // At once: this agent may be about to do something that takes long.
-    for (const auto& [child, channel] : channels_) channel->send(addressed(address, text));
+    for (const auto& [child, agent] : agents_) agent.channel->send(addressed(address, text));
     return;
   }
   const auto route = routes_.find(address.node);
   if (route == routes_.end()) return;
   const auto child = route->second;
-  channels_.at(child)->queue(child == address.node ? std::string(text) : addressed(address, text));
+  agents_.at(child).channel->queue(child == address.node ? std::string(text) : addressed(address, text));
 }
 
 void Relay::lose(std::uint32_t child, const std::string& why) {
-  remove(child, why);
+  remove(child, why, false);
   if (is_empty()) handlers_.empty();
 }
 
-void Relay::remove(std::uint32_t child, const std::string& why) {
-  std::shared_ptr<SealedChannel> channel(std::move(channels_.extract(child).mapped()));
+void Relay::remove(std::uint32_t child, const std::string& why, bool is_back) {
+  std::shared_ptr<SealedChannel> channel(std::move(agents_.extract(child).mapped().channel));
   channel->set({});
   close_later(std::move(channel));
   std::erase_if(routes_, [&](const auto& route) {
     if (route.second != child) return false;
-    handlers_.up(
-        addressed({Address::To::node, route.first}, encode(message::Gone{why, route.first != child})));
+    handlers_.up(addressed({Address::To::node, route.first},
+                           encode(message::Gone{why, is_back || route.first != child})));
     return true;
   });
 }

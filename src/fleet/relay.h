@@ -32,7 +32,7 @@ class Relay {
   void down(const Address& address, std::string_view text);
   /// The fingerprint of a plan that replaces the previous one.
   void expect(std::string fingerprint) { server_->expect(std::move(fingerprint)); }
-  [[nodiscard]] bool is_empty() const { return channels_.empty() && outputs_.empty(); }
+  [[nodiscard]] bool is_empty() const { return agents_.empty() && outputs_.empty(); }
 
  private:
   Relay(sys::Loop& loop, Handlers handlers) : loop_(loop), handlers_(std::move(handlers)) {}
@@ -41,14 +41,18 @@ class Relay {
   void add_output(std::unique_ptr<sys::Channel> channel);
   void pass_up(std::uint32_t child, std::string_view text);
   void lose(std::uint32_t child, const std::string& why);
-  void remove(std::uint32_t child, const std::string& why);
+  void remove(std::uint32_t child, const std::string& why, bool is_back);
   void close_later(std::shared_ptr<void> channel);
 
   sys::Loop& loop_;
   Handlers handlers_;
   std::unique_ptr<AdmissionServer> server_;
-  std::map<std::uint32_t, std::unique_ptr<SealedChannel>> channels_;  ///< by the child's node
-  std::map<std::uint32_t, std::uint32_t> routes_;                     ///< from each node below to the child
+  struct Agent {
+    std::string id;  ///< message::Hello::agent
+    std::unique_ptr<SealedChannel> channel;
+  };
+  std::map<std::uint32_t, Agent> agents_;          ///< that are connected here, by node
+  std::map<std::uint32_t, std::uint32_t> routes_;  ///< from each node below to the child
   std::map<const sys::Channel*, std::unique_ptr<sys::Channel>> outputs_;
 };
 

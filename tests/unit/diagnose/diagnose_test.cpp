@@ -241,7 +241,8 @@ class DiagnoseRun : public testing::Test {
   [[nodiscard]] Diagnosis run(std::string_view members) const {
     const auto summary = nlohmann::ordered_json::parse(fmt::format("{{{}}}", members));
     Options options;
-    options.summary = &summary;
+    const KnownSummary known{&summary};
+    options.summary = &known;
     return diagnose({folder_.path().string()}, options);
   }
   /// The learner failed first, and ended so.

@@ -39,7 +39,8 @@ class FactsOfARun : public testing::Test {
         R"({"exit_code": 1, "outcome": "failed", "first": "learner.0", "sentence": "it ended", "decided_ms": 10,
             "processes": [{"name": "learner.0", "ended_ms": 9, "end": {"code": 127}}]})");
     Options options;
-    options.summary = &summary;
+    const KnownSummary known{&summary};
+    options.summary = &known;
     const auto diagnosis = diagnose({(folder_.path() / "run").string()}, options);
     if (diagnosis.findings.empty()) return "nothing";
     return diagnosis.findings[0].why + " | " + diagnosis.findings[0].fix;

@@ -106,18 +106,34 @@ TEST_F(RelayTest, WhoLeavesIsReportedAndWhoIsBelowItMayReturn) {
   EXPECT_TRUE(relay_->is_empty());
 }
 
-TEST_F(RelayTest, ASecondAgentOfANodeTakesThePlaceOfTheFirst) {
+TEST_F(RelayTest, AnAgentThatConnectsAgainReplacesItsConnection) {
   come(3);
   const auto first = std::move(agents_[3]);
   agents_.erase(3);
   up_.clear();
   const auto& heard = come(3);
   ASSERT_EQ(up_.size(), 2U);
-  EXPECT_EQ(up_[0], "3 " + encode(message::Gone{"was replaced", false}));
+  EXPECT_EQ(up_[0], "3 " + encode(message::Gone{"was replaced", true}));
   relay_->down({Address::To::node, 3}, "{for 3}");
   run_until(loop_, [&] { return !heard.empty(); });
   EXPECT_EQ(heard, (Lines{"{for 3}"}));
   EXPECT_EQ(emptied_, 0) << "there was always one";
+}
+
+TEST_F(RelayTest, ASecondAgentOfANodeIsLeftToTheLeader) {
+  const auto& first = come(3);
+  bool closed = false;
+  std::unique_ptr<SealedChannel> channel;
+  const LeaderConnection second(
+      loop_, way(3), [](const sys::Channel&) { return message::Hello{.ports = {}, .agent = "another"}; },
+      [&](LeaderConnection::End end) {
+        channel = std::move(end.channel);
+        channel->set({.message = {}, .closed = [&](const std::string&) { closed = true; }});
+      });
+  run_until(loop_, [&] { return closed; });
+  EXPECT_EQ(up_.size(), 1U) << "only the first is announced";
+  relay_->down({Address::To::node, 3}, "{for 3}");
+  run_until(loop_, [&] { return !first.empty(); });
 }
 
 TEST_F(RelayTest, OutputIsPassedOnByLine) {
