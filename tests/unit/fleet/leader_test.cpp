@@ -28,7 +28,16 @@ plan::Plan two_nodes() {
 DamagedMessages damaged(2);
 
 /// What an agent does.
-enum class Kind { good, refuses, is_lost, says_nonsense, says_anything };
+enum class Kind {
+  good,
+  refuses,
+  is_lost,
+  says_nonsense,
+  says_anything,
+  relays,           ///< for node 1
+  relays_for_none,  ///< a message of a node that the plan does not have
+  loses_the_other,  ///< relays for node 1, which connects to the leader before it has heard anything
+};
 
 /// One thread with the agents of all nodes, until the leader has let all go.
 class FakeAgents {
@@ -47,30 +56,59 @@ class FakeAgents {
           connections_.clear();
           channels_.clear();
         }) {}
-  ~FakeAgents() { thread_.join(); }
+  ~FakeAgents() {
+    if (thread_.joinable()) thread_.join();
+  }
+  /// "0: MESSAGE" for each message that an agent received, in order. Once the leader has let them go.
+  const std::string& heard() {
+    thread_.join();
+    return heard_;
+  }
 
  private:
   void connect(const One& one, std::uint16_t port, const std::string& token) {
     const auto index = channels_.size();
     channels_.emplace_back();
+    const bool comes_back = one.node == 1 && relays_;
+    relays_ = relays_ || one.kind >= Kind::relays;
     connections_.push_back(std::make_unique<LeaderConnection>(
         *loop_,
         LeaderConnection::Options{
             {"127.0.0.1"}, port, token, launch::fingerprint(two_nodes()).value(), one.node, 5s},
-        [index](const sys::Channel&) {
-          return message::Hello{
-              .host = fmt::format("host{}", index), .address = "127.0.0.1", .ports = {20100}};
+        [index, comes_back](const sys::Channel&) {
+          auto hello = hello_of(index);
+          if (comes_back) hello.received = 0;
+          return hello;
         },
         [this, index, kind = one.kind](LeaderConnection::End end) {
           if (!end.channel) return let_go();
           channels_[index] = std::move(end.channel);
           channels_[index]->set({.message = [this, index, kind](auto line) { on_message(index, kind, line); },
                                  .closed = [this](const std::string&) { let_go(); }});
+          if (kind >= Kind::relays) relay(*channels_[index], message_of_other());
         }));
+    port_ = port;
+    token_ = token;
+  }
+
+  static message::Hello hello_of(std::size_t index) {
+    return {.host = fmt::format("host{}", index), .address = "127.0.0.1", .ports = {20100}, .agent = "a"};
+  }
+  static Message message_of_other() {
+    auto hello = hello_of(1);
+    hello.node = 1;
+    hello.plan = launch::fingerprint(two_nodes()).value();
+    return hello;
+  }
+  static void relay(SealedChannel& channel, const Message& message, std::uint32_t node = 1) {
+    const bool arrives = std::holds_alternative<message::Hello>(message);
+    channel.send(addressed({arrives ? Address::To::arrival : Address::To::node, node}, encode(message)));
   }
 
   void on_message(std::size_t index, Kind kind, std::string_view line) {
-    const auto message = decode(line).value();
+    heard_ += fmt::format("{}: {}\n", index, line);
+    const auto read = read_address(line).value();
+    const auto message = decode(read.text).value();
     auto& channel = channels_[index];
     if (std::holds_alternative<message::Bye>(message)) return let_go();
     if (!std::holds_alternative<message::Bind>(message)) return;
@@ -84,6 +122,15 @@ class FakeAgents {
       case Kind::says_anything:
         for (const auto& said : damaged.next(4)) channel->send(said);
         return channel->send(encode(bound()));
+      case Kind::relays:
+        channel->send(encode(bound()));
+        return relay(*channel, bound());
+      case Kind::relays_for_none:
+        return relay(*channel, bound(), 7);
+      case Kind::loses_the_other:
+        channel->send(encode(bound()));
+        relay(*channel, message::Gone{"was closed", true});
+        return loop_->post([this] { connect({1}, port_, token_); });
       case Kind::is_lost:
         loop_->post([this, index] {
           channels_[index].reset();
@@ -113,6 +160,10 @@ class FakeAgents {
   std::vector<std::unique_ptr<LeaderConnection>> connections_;
   std::vector<std::unique_ptr<SealedChannel>> channels_;
   std::size_t gone_ = 0;
+  bool relays_ = false;
+  std::uint16_t port_ = 0;
+  std::string token_;
+  std::string heard_;
   std::thread thread_;
 };
 
@@ -130,7 +181,9 @@ class FakeLauncher : public AgentLauncher {
     return std::vector{Start{{"/bin/sh", "-c", "while [ ! -e \"$0\" ]; do sleep 0.02; done", over.string()},
                              {"PATH=/usr/bin:/bin"}}};
   }
-  [[nodiscard]] Duration patience() const override { return agents_.size() == 2 ? 10s : 300ms; }
+  [[nodiscard]] Duration patience() const override {
+    return agents_.size() == 2 || agents_[0].kind >= Kind::relays ? 10s : 300ms;
+  }
   [[nodiscard]] Duration kill_wait() const override { return 30s; }
   [[nodiscard]] bool shares_a_folder() const override { return true; }
   [[nodiscard]] std::string look_at(const std::string& host) const override { return "look at " + host; }
@@ -233,6 +286,30 @@ TEST_F(WithAgents, WhateverAnAgentSaysTheLeaderGoesOnOrNamesItsNode) {
     fs::remove_all(folder_ / "attempt-0");
     fs::create_directories(folder_ / "attempt-0");
   }
+}
+
+TEST_F(WithAgents, ANodeIsReachedThroughAnother) {
+  const auto refused = bind({{0, Kind::relays}});
+  ASSERT_FALSE(refused) << refused->sentence;
+  EXPECT_EQ(leader_->bound().notes, (std::vector<std::string>{"n0: a note", "n1: a note"}));
+  leader_.reset();
+  EXPECT_EQ(agents_->heard(), "0: * {\"type\":\"bind\"}\n0: * {\"exit_code\":null,\"type\":\"bye\"}\n");
+}
+
+TEST_F(WithAgents, ANodeThatLosesItsRelayComesBackAndHearsWhatItMissed) {
+  const auto refused = bind({{0, Kind::loses_the_other}});
+  ASSERT_FALSE(refused) << refused->sentence;
+  EXPECT_EQ(leader_->bound().notes, (std::vector<std::string>{"n0: a note", "n1: a note"}));
+  leader_.reset();
+  EXPECT_EQ(agents_->heard(),
+            "0: * {\"type\":\"bind\"}\n1: {\"received\":0,\"type\":\"resume\"}\n1: {\"type\":\"bind\"}\n"
+            "0: {\"exit_code\":null,\"type\":\"bye\"}\n1: {\"exit_code\":null,\"type\":\"bye\"}\n");
+}
+
+TEST_F(WithAgents, ARelayThatSpeaksForANodeThatDoesNotExistIsLost) {
+  const auto refused = bind({{0, Kind::relays_for_none}});
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->sentence, "node n0: its agent relayed a message from a node that does not exist");
 }
 
 TEST_F(WithAgents, TwoOfOneNodeAreNoRun) {
