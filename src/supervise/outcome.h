@@ -125,7 +125,7 @@ std::string sentence(const Outcome& outcome);
 std::string saved_sentence(const Outcome& outcome, const plan::Plan& plan);
 /// What to check next if the outcome itself does not explain the cause; may be empty.
 std::string advice(const Outcome& outcome);
-/// For summary.json. "processes" is an empty array: its elements are made one by one, since there can be many.
+/// For summary.json. "processes" is an empty array: there can be many, and they are made one by one.
 Json to_json(const Outcome& outcome);
 Json to_json(const ProcessReport& process);
 
