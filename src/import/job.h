@@ -113,6 +113,8 @@ void tell_of_other_gpus(Job& job);
 /// A program that the script only gives time (`sleep 60`) is ready after that delay. Call after
 /// `import_readiness`.
 void import_delays(Job& job);
+/// Remarks on servers that the script does not wait for, although a plan does.
+void tell_of_added_waits(Job& job);
 /// Remarks on `sleep` that no role's readiness stands for.
 void tell_of_lost_delays(Job& job);
 /// What the script waits for becomes `ready` of the role that answers, or a role that waits. The roles of

@@ -101,6 +101,7 @@ class Readiness {
         asks_port(i, std::string(place.substr(0, slash)), std::string(place.substr(slash + 1)));
       }
     }
+    for (const auto& file : job_.recording.waited_for) waits_for_file(file);
   }
 
  private:
@@ -249,6 +250,29 @@ class Readiness {
     job_.out.roles.push_back(std::move(role));
   }
 
+  /// `while [ ! -f ready.txt ]; do sleep 5; done`
+  void waits_for_file(const shell::AwaitedFile& file) {
+    const auto next = std::ranges::find_if(
+        job_.kept, [&](const Kept& kept) { return job_.part_of(kept).commands[0] >= file.command; });
+    if (next == job_.kept.end()) return;  // it blocks nothing
+    if (file.in_task)
+      return job_.out.not_said.push_back(
+          {file.line,
+           fmt::format("a task of a step waits for the file {}, which no role can do: let its program "
+                       "wait",
+                       text::printable(file.name))});
+    ImportedRole role;
+    role.name = job_.free_name("wait");
+    role.line = file.line;
+    role.command = {"bash", "-c", fmt::format("until [ {} \"$1\" ]; do sleep 5; done", file.test), "wait",
+                    escaped(file.name)};
+    role.ready = ImportedReady{.exited = true, .line = 0};
+    role.remarks.push_back({file.line, fmt::format("it waits as the script does, until {} is there",
+                                                   text::printable(file.name))});
+    job_.preparing.push_back({next->stage, Before::waits, role.name});
+    job_.out.roles.push_back(std::move(role));
+  }
+
   /// Ray's own ports; the readiness of its workers covers them.
   [[nodiscard]] bool is_port_of_ray(const std::string& port) const {
     return std::ranges::any_of(job_.kept, [&](const auto& kept) {
@@ -296,6 +320,17 @@ class Readiness {
 
 }  // namespace
 
+namespace {
+
+/// Between these two commands. Its loop sleeps.
+bool waits_for_a_file(const Job& job, std::size_t first, std::size_t last) {
+  return std::ranges::any_of(job.recording.waited_for, [&](const shell::AwaitedFile& file) {
+    return file.command > first && file.command <= last;
+  });
+}
+
+}  // namespace
+
 void import_delays(Job& job) {
   for (std::size_t i = 0; i < job.kept.size(); ++i) {
     const auto& kept = job.kept[i];
@@ -306,6 +341,7 @@ void import_delays(Job& job) {
       return other.stage > kept.stage && job.part_of(other).commands[0] > part.commands[0];
     });
     if (next == job.kept.end()) continue;
+    if (waits_for_a_file(job, part.commands[0], job.part_of(*next).commands[0])) continue;
     std::uint64_t seconds = 0;
     std::map<std::pair<std::uint32_t, shell::Words>, int> rounds;
     for (auto k = part.commands[0]; k < job.part_of(*next).commands[0]; ++k) {
@@ -326,6 +362,27 @@ void import_delays(Job& job) {
   }
 }
 
+void tell_of_added_waits(Job& job) {
+  for (std::size_t i = 0; i < job.kept.size(); ++i) {
+    auto& role = job.out.roles[i];
+    const bool is_added = role.ready && !role.ready->http.empty() && role.ready->line == 0;
+    const auto next = std::ranges::find_if(job.kept, [&](const Kept& other) {
+      return other.stage > job.kept[i].stage &&
+             job.part_of(other).commands[0] > job.part_of(job.kept[i]).commands[0];
+    });
+    if (!is_added || next == job.kept.end() || next->waited) continue;
+    const auto first = job.part_of(job.kept[i]).commands[0];
+    const auto last = job.part_of(*next).commands[0];
+    bool waits = waits_for_a_file(job, first, last);
+    for (auto k = first; k < last; ++k)
+      waits = waits || shell::program_name(job.recording.commands[k].argv[0]) == "sleep";
+    if (!waits)
+      role.remarks.push_back({job.part_of(*next).line,
+                              fmt::format("the script starts {} at once: here it starts when {} answers",
+                                          next->name, role.name)});
+  }
+}
+
 void tell_of_lost_delays(Job& job) {
   constexpr std::uint64_t kLeast = 5;  // seconds that matter
   std::set<std::uint32_t> said;
@@ -338,7 +395,10 @@ void tell_of_lost_delays(Job& job) {
     const bool is_before_one =
         std::ranges::any_of(job.kept, [&](const Kept& kept) { return job.part_of(kept).commands[0] > k; });
     // What runs in the background before it, and is waited for until it is ready, is why it is there.
-    bool covered = false;
+    bool covered = waits_for_a_file(job, k, job.recording.commands.size()) &&
+                   std::ranges::count_if(job.recording.commands, [&](const auto& other) {
+                     return other.line == command.line && other.argv == command.argv;
+                   }) > 1;
     for (std::size_t i = 0; i < job.kept.size(); ++i)
       covered = covered || (job.part_of(job.kept[i]).background && job.part_of(job.kept[i]).commands[0] < k &&
                             (job.out.roles[i].ready || is_ray(job.kept[i])));

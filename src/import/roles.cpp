@@ -45,6 +45,7 @@ class Roles {
     actors();
     import_readiness(job_);
     import_delays(job_);
+    tell_of_added_waits(job_);
     tell_of_lost_delays(job_);
     writers();
     stages();

@@ -102,6 +102,10 @@ bool is_asked(const shell::Recording& recording, const shell::RecordedCommand& s
   });
 }
 
+bool is_timeout(const shell::RecordedCommand& command) {
+  return shell::program_name(command.argv[0]) == "timeout";
+}
+
 /// What the script did behind the first failure.
 Trial result_of(std::size_t program, const shell::FailingProgram& failing, const shell::Recording& first,
                 const shell::Recording& again, const Script& script) {
@@ -111,9 +115,7 @@ Trial result_of(std::size_t program, const shell::FailingProgram& failing, const
   trial.sure = again.guessed.empty();
   if (again.stopped.empty()) trial.exit_code = again.exit_code;
   // What `timeout` starts ends after a time that has not passed here.
-  trial.waits = again.waits && std::ranges::none_of(again.commands, [](const auto& one) {
-                  return shell::program_name(one.argv[0]) == "timeout";
-                });
+  trial.waits = again.waits && std::ranges::none_of(again.commands, is_timeout);
   trial.kills = kills_any(again);
   trial.ends_nothing = kills_any(first) && !trial.kills;
   const auto begin = std::ranges::find_if(again.commands, [&](const auto& one) { return failing.is(one); });
@@ -121,7 +123,8 @@ Trial result_of(std::size_t program, const shell::FailingProgram& failing, const
   std::uint64_t slept = 0;
   for (auto one = begin; one != again.commands.end(); ++one) {
     if (sleeps(*one)) slept += shell::seconds_of_sleep(one->argv);
-    if (asks(*one)) trial.waited = slept;
+    const bool until_timeout = one->launcher && is_timeout(again.commands[*one->launcher]);
+    if (asks(*one) || (sleeps(*one) && until_timeout)) trial.waited = slept;
     trial.asked = trial.asked || asks(*one);
     if (one != begin) started.insert(place_of(*one));
     if (submits_itself(*one)) trial.submits_itself = one->line;

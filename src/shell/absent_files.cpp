@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <string_view>
+#include <utility>
 
 #include "base/text.h"
 #include "shell/words.h"
@@ -21,16 +22,29 @@ bool is_test(const std::string& command) {
   return command.starts_with("'[' ") || command.starts_with("[[ ") || command.starts_with("test ");
 }
 
+/// {"-f", "ready/server.txt"} of `[ ! -f ready/server.txt ]`, the path as the script has it.
+std::pair<std::string, std::string> operand_of(const std::string& command, const std::string& name) {
+  std::string before;
+  for (const auto& word : words_of(command)) {
+    if (word.starts_with('-') && word.size() == 2)
+      before = word;
+    else if (program_name(word) == name)
+      return {before.empty() ? "-e" : before, word};
+  }
+  return {"-e", name};
+}
+
 }  // namespace
 
-std::string AbsentFiles::stand_in(pid_t shell, const std::string& path, Missing asked) {
-  const auto* place = places_.of_shell(shell);
+std::string AbsentFiles::stand_in(const Look& look, const std::string& path) {
+  const auto asked = look.asked;
+  const auto* place = places_.of_shell(look.shell);
   // A script that turns `set -x` off does not reveal what it reads.
   if ((place == nullptr || place->line == 0) && asked == Missing::file && is_read_by_source(path))
     return sourced(path, "", 0);
   if (place == nullptr) return {};
   if (asked == Missing::name)
-    return is_test(place->command) ? tested(shell, *place, path) : executed(path, place->command);
+    return is_test(place->command) ? tested(look, *place, path) : executed(path, place->command);
   constexpr std::array<std::string_view, 4> kBuiltins{"source ", ". ", "cd ", "pushd "};
   const bool looks =
       std::ranges::any_of(kBuiltins, [&](auto word) { return place->command.starts_with(word); });
@@ -80,7 +94,7 @@ std::string AbsentFiles::executed(const std::string& path, const std::string& co
 }
 
 /// A file that the script waits for appears after a while; any other is missing and noted.
-std::string AbsentFiles::tested(pid_t shell, const Place& place, const std::string& path) {
+std::string AbsentFiles::tested(const Look& look, const Place& place, const std::string& path) {
   const auto name = program_name(path);
   const auto at = place.command.find(name);
   const auto end = at + name.size();
@@ -88,19 +102,28 @@ std::string AbsentFiles::tested(pid_t shell, const Place& place, const std::stri
                      (end == place.command.size() || std::string_view(" '\"").contains(place.command[end]));
   if (!named) return {};
   constexpr int kLooks = 20;
-  const bool waits =
-      place.command.find("! -") != std::string::npos || place.command.find("'!' -") != std::string::npos;
-  const bool comes = waits && ++tests_[path] > kLooks;
-  auto& known = comes ? recording_.waited_for : recording_.asked_for;
-  if (std::ranges::find(known, path, &Absent::name) != known.end()) return comes ? own_.other() : "";
+  const bool waits = look.waits || place.command.find("! -") != std::string::npos ||
+                     place.command.find("'!' -") != std::string::npos;
+  const bool comes = ++tests_[path] > kLooks && waits;
+  const auto [test, typed] = operand_of(place.command, name);
+  const auto there = test == "-d" ? own_.folder.native() : own_.other();
   // `which`, a system script, asks on behalf of its caller.
-  const auto parent = places_.parent_of(shell);
+  const auto parent = places_.parent_of(look.shell);
   const auto* caller = is_of_system(place.script) && parent ? places_.of(*parent) : &place;
-  if (caller != nullptr) {
-    const bool own = places_.is_the_script(caller->script);
-    known.push_back({caller->line, path, own ? "" : layer_.unmapped(caller->script).native()});
+  if (caller == nullptr) return comes ? there : "";
+  const auto script =
+      places_.is_the_script(caller->script) ? std::string() : layer_.unmapped(caller->script).native();
+  auto& asked_for = recording_.asked_for;
+  if (!comes) {
+    if (std::ranges::find(asked_for, path, &Absent::name) == asked_for.end())
+      asked_for.push_back({caller->line, path, script});
+    return "";
   }
-  return comes ? own_.other() : "";
+  if (!awaited_.insert(path).second) return there;
+  std::erase_if(asked_for, [&](const Absent& one) { return one.name == path; });
+  recording_.waited_for.push_back(
+      {caller->line, typed, test, script, recording_.commands.size(), look.in_task});
+  return there;
 }
 
 }  // namespace nlaunch::shell

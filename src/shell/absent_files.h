@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,9 +33,16 @@ class AbsentFiles {
         notes_(notes),
         recording_(recording) {}
 
+  /// How a shell looks for a path.
+  struct Look {
+    pid_t shell = 0;
+    Missing asked = Missing::name;
+    bool waits = false;  ///< it is in the foreground, and has only waited and asked for a while
+    bool in_task = false;
+  };
   /// A stand-in for a missing path that a shell looks for: the target of `source`, `cd` or `exec`, or of a
   /// test. Empty: the path does not exist (Watcher::stand_in).
-  std::string stand_in(pid_t shell, const std::string& path, Missing asked);
+  std::string stand_in(const Look& look, const std::string& path);
   /// True for a directory that may exist only on the cluster: the job's own directories are here, and
   /// temporary ones belong to no machine.
   [[nodiscard]] bool may_be_there(const std::string& folder) const;
@@ -43,7 +51,7 @@ class AbsentFiles {
   [[nodiscard]] bool is_of_job(const std::string& path) const;
   std::string sourced(const std::string& path, const std::string& command, std::uint32_t line);
   std::string executed(const std::string& path, const std::string& command) const;
-  std::string tested(pid_t shell, const Place& place, const std::string& path);
+  std::string tested(const Look& look, const Place& place, const std::string& path);
 
   const RecordRequest& request_;
   const ScratchLayer& layer_;
@@ -53,7 +61,8 @@ class AbsentFiles {
   Notes& notes_;
   Recording& recording_;
   std::filesystem::path last_of_search_ = std::filesystem::weakly_canonical("/bin");  ///< of an initial PATH
-  std::map<std::string, int> tests_;  ///< how often the script waited for a path: `[ ! -f PATH ]`
+  std::set<std::string> awaited_;     ///< paths that have appeared
+  std::map<std::string, int> tests_;  ///< how often the script tested a path
 };
 
 }  // namespace nlaunch::shell

@@ -244,6 +244,8 @@ class Recorder final : public Watcher {
       if (auto job = name == "sbatch" ? submissions_.read(start, argv) : std::nullopt)
         recording_.submitted.push_back(std::move(*job));
       note(start, std::move(argv), Fate::answered);
+      const auto until = name == "sleep" && failing_.server() ? until_of(start.environment) : std::nullopt;
+      if (until && failing_.now() >= *until) return script("kill -TERM $PPID\n");
       return answer(failing_.is_now(recording_.commands) ? Answer{"", kFailed} : *said);
     }
     const auto started = started_by(argv, request_.allocation);
@@ -251,9 +253,18 @@ class Recorder final : public Watcher {
     if (!started) return answer({"", failing_.is_now(recording_.commands) ? kFailed : 0});
     launchers_.insert(start.pid);
     note_unrecorded(started->tasks);
-    const StartOfTasks how{recording_.commands.size() - 1, steps_, is_mpi(name)};
+    StartOfTasks how{recording_.commands.size() - 1, steps_, is_mpi(name), {}};
+    if (name == "timeout" && failing_.server()) how.until = end_of_timeout(started->argv);
     if (!started->tasks.empty()) ++steps_;
     return scripts_.put(script_of_tasks(*started, how, request_, own_));
+  }
+
+  /// When `timeout 10m PROGRAM`, the last command, ends its program; nullopt: never.
+  std::optional<std::uint64_t> end_of_timeout(const Words& program) const {
+    const auto& argv = recording_.commands.back().argv;
+    if (argv.size() < program.size() + 2) return std::nullopt;
+    const auto seconds = seconds_of_sleep({"sleep", argv[argv.size() - program.size() - 1]});
+    return seconds == 0 ? std::nullopt : std::optional(failing_.now() + seconds);
   }
 
   /// A search for a free port tries each once, while a wait for a server retries. A server that has the port
@@ -353,7 +364,10 @@ class Recorder final : public Watcher {
       return "/dev/null";
     }
     if (asked == Missing::folder && path == Allocation::kHome) return "/dev/null";
-    return programs_.contains(pid) ? std::string() : absent_files_.stand_in(pid, path, asked);
+    if (programs_.contains(pid)) return "";
+    constexpr std::size_t kForAWhile = 20;
+    const bool waits = waits_.in_a_row() >= kForAWhile && !ignores_interrupts(pid);
+    return absent_files_.stand_in({pid, asked, waits, task_of_shell(pid).has_value()}, path);
   }
 
   void on_change(pid_t pid, const std::string& path) override {

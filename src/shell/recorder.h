@@ -59,6 +59,16 @@ struct Absent {
   bool is_sourced = false;  ///< by `source`: what it sets is unknown
 };
 
+/// A file that nothing here makes, and for which the script waits in a loop until it is there.
+struct AwaitedFile {
+  std::uint32_t line = 0;
+  std::string name;         ///< as the test names it
+  std::string test;         ///< "-f", "-s"
+  std::string script{};     ///< the file of that line; empty: the script itself
+  std::size_t command = 0;  ///< how many commands had been recorded when it appeared
+  bool in_task = false;     ///< a task of a step waits
+};
+
 /// A job that the script submits.
 struct Submission {
   std::uint32_t line = 0;
@@ -82,12 +92,12 @@ struct Recording {
   std::vector<std::string> environment;  ///< the script's initial environment
   std::vector<std::string> given;  ///< names in it that belong to this job only: from the request or an array
   std::vector<std::string>
-      not_here;                    ///< files and directories that exist only on the cluster, treated as empty
-  std::vector<Absent> asked_for;   ///< `[ -f PATH ]` was answered with no
-  std::vector<Absent> waited_for;  ///< `while [ ! -f PATH ]`: nothing here makes it
-  std::vector<Absent> teed;        ///< files that `tee` truncates
-  std::vector<Absent> broken;      ///< a tool of this machine failed (`name`) within a pipe: awk cannot do it
-  std::vector<Absent> guessed;     ///< commands whose exit code the script asks for, which is made up
+      not_here;                   ///< files and directories that exist only on the cluster, treated as empty
+  std::vector<Absent> asked_for;  ///< `[ -f PATH ]` was answered with no
+  std::vector<AwaitedFile> waited_for;
+  std::vector<Absent> teed;     ///< files that `tee` truncates
+  std::vector<Absent> broken;   ///< a tool of this machine failed (`name`) within a pipe: awk cannot do it
+  std::vector<Absent> guessed;  ///< commands whose exit code the script asks for, which is made up
   std::vector<Absent> ended_early;  ///< scripts that it calls, and that exited with a code (`name`) within
   std::vector<Absent> made_up;  ///< the script reads the output of a command (`name`), which is made up or
                                 ///< true only of this machine now

@@ -23,6 +23,7 @@ constexpr auto kHandler = "command_not_found_handle";
 constexpr std::string_view kStep = "NLAUNCH_RECORDED_STEP";  ///< the launcher's index
 constexpr std::string_view kInTask = "NLAUNCH_RECORDED_TASK";
 constexpr std::string_view kChdir = "NLAUNCH_RECORDED_FOLDER";
+constexpr std::string_view kUntil = "NLAUNCH_RECORDED_UNTIL";
 
 /// Names that a script finds on its PATH although they may not exist on this machine.
 std::vector<std::string> known_programs() {
@@ -160,7 +161,7 @@ bool make_own_files(const OwnFiles& own, const RecordRequest& request) {
     return sys::write_file_atomically(path, text, mode).has_value();
   };
   const bool made = put(own.start(), start_file(own, request), 0644) && put(own.trace(), "", 0644) &&
-                    put(own.other(), "", 0755) && put(own.input(), "", 0644) && put(own.output(), "", 0644);
+                    put(own.other(), "\n", 0755) && put(own.input(), "", 0644) && put(own.output(), "", 0644);
   return made &&
          std::ranges::all_of(kSourcedByName,
                              [&](const auto& one) {
@@ -270,6 +271,7 @@ bool is_own_variable(std::string_view entry) {
   constexpr std::array<std::string_view, 7> kNames{
       "BASH_ENV=", "BASH_XTRACEFD=", "PS4=", "_=", "SHLVL=", "OLDPWD=", "SHELLOPTS="};
   return entry.starts_with(kStep) || entry.starts_with(kInTask) || entry.starts_with(kChdir) ||
+         entry.starts_with(kUntil) ||
          std::ranges::any_of(kNames, [&](auto name) { return entry.starts_with(name); });
 }
 
@@ -292,6 +294,10 @@ std::optional<std::string> value_of(const std::vector<std::string>& environment,
       return entry.substr(name.size() + 1);
   }
   return std::nullopt;
+}
+
+std::optional<std::uint64_t> until_of(const std::vector<std::string>& environment) {
+  return text::whole_number<std::uint64_t>(value_of(environment, kUntil).value_or(""));
 }
 
 std::optional<std::size_t> launcher_of(const std::vector<std::string>& environment) {
@@ -343,6 +349,12 @@ std::string script_of_tasks(const Started& started, const StartOfTasks& start, c
                            : fmt::format("type -P {} >/dev/null && exec {}; exec {} {}",
                                          text::shell_quote(name), words, own.other(), words);
   auto script = fmt::format("export {}={}\n", kStep, start.launcher);
+  if (start.until) {
+    // The recorder ends a program whose time is over with SIGTERM; timeout(1) then exits with 124.
+    constexpr int kByTerm = 143;
+    return script + fmt::format("export {}={}\n({})\ncode=$?\n((code == {})) && exit 124\nexit $code\n",
+                                kUntil, *start.until, command, kByTerm);
+  }
   if (started.tasks.empty()) return script + command + "\n";
   const auto size = started.tasks.size();
   // srun gives each task all of its own standard input.

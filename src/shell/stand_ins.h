@@ -86,11 +86,15 @@ struct StartOfTasks {
   std::size_t launcher = 0;  ///< its index among the recorded commands
   std::size_t step = 0;      ///< its number
   bool mpi = false;          ///< mpirun, not srun
+  std::optional<std::uint64_t>
+      until{};  ///< `timeout`: the time (Failing::now()) at which it ends the program
 };
 /// A script that starts the program once per recorded task, or once if there are no tasks.
 std::string script_of_tasks(const Started& started, const StartOfTasks& start, const RecordRequest& request,
                             const OwnFiles& own);
 /// The same for a script that is started on each node. `script`: it and its arguments.
 std::string script_of_nodes(const Words& script, const RecordRequest& request);
+/// StartOfTasks::until of the launcher around a program with this environment.
+std::optional<std::uint64_t> until_of(const std::vector<std::string>& environment);
 
 }  // namespace nlaunch::shell

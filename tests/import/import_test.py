@@ -119,6 +119,38 @@ class Roles(Import):
         self.assertEqual(experiment["roles"]["engine"]["ready"], {"http": "http://127.0.0.1:8123/health", "timeout": "60m"})
         self.assertEqual((experiment["start"], experiment["roles"]["engine"]["gpus"]), ([["engine"], ["learner"]], 2))
 
+    def test_a_file_that_the_script_waits_for(self):
+        before = "#SBATCH --gpus-per-node=2\nCUDA_VISIBLE_DEVICES=0 python serve.py --out ready.txt &\n"
+        for loop, test in (("while [ ! -f ready.txt ]; do sleep 2; done", "-f"), ("until [ -s ready.txt ]; do sleep 2; done", "-s"),
+                           ("while ! test -d ready.txt; do\n  echo waiting\n  sleep 10\ndone", "-d"), ("until [[ -e ready.txt ]]; do sleep 1; done", "-e"),
+                           ("for i in $(seq 60); do\n  [ -f ready.txt ] && break\n  sleep 5\ndone\n[ -f ready.txt ] || exit 1", "-f")):
+            result, experiment, _ = self.import_text(before + loop + "\nCUDA_VISIBLE_DEVICES=1 python train.py\n")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn("it waits as the script does, until ready.txt is there\n", result.stderr)
+            self.assertNotIn("--exists", result.stderr)
+            made = yaml.safe_load(experiment)
+            self.assertEqual(made["start"], [["serve"], ["wait"], ["learner"]], loop)
+            self.assertEqual(made["roles"]["wait"]["command"], ["bash", "-c", f'until [ {test} "$1" ]; do sleep 5; done', "wait", "ready.txt"])
+        # One that nothing in the script makes, and one for which nothing waits.
+        alone = self.roles("#SBATCH --gpus-per-node=1\nwhile [ ! -f /data/a.jsonl ]; do sleep 5; done\npython train.py\n")
+        self.assertEqual(alone["wait"]["command"][-1], "/data/a.jsonl")
+        self.assertNotIn("wait", self.roles("#SBATCH --gpus-per-node=1\npython train.py\nwhile [ ! -f done.txt ]; do sleep 5; done\n"))
+
+    def test_the_time_that_a_wait_gets(self):
+        script = ("#SBATCH --gpus-per-node=2\nCUDA_VISIBLE_DEVICES=0 vllm serve m --port 8000 &\n"
+                  "timeout 10m bash -c 'until curl -sf localhost:8000/health; do sleep 5; done'{}\nCUDA_VISIBLE_DEVICES=1 python train.py\n")
+        self.assertEqual(self.roles(script.format(" || exit 1"))["engine"]["ready"]["timeout"], "600s")
+        self.assertEqual(self.roles(script.format("").replace("CUDA", "set -e\nCUDA", 1))["engine"]["ready"]["timeout"], "600s")
+        result, _, _ = self.import_text(script.format(""))
+        self.assertIn("after 600 s without an answer the script goes on: here the run waits longer, and fails then\n", result.stderr)
+
+    def test_a_server_that_the_script_does_not_wait_for_is_said(self):
+        script = "#SBATCH --gpus-per-node=2\nCUDA_VISIBLE_DEVICES=0 vllm serve m --port 8000 &\n{}CUDA_VISIBLE_DEVICES=1 python train.py\n"
+        note = "the script starts learner at once: here it starts when engine answers\n"
+        self.assertIn(note, self.import_text(script.format(""))[0].stderr)
+        for wait in ("sleep 60\n", "until curl -sf localhost:8000/health; do sleep 5; done\n"):
+            self.assertNotIn(note, self.import_text(script.format(wait))[0].stderr, wait)
+
     def test_a_container_is_the_wrapper_of_all_that_it_starts(self):
         roles = self.roles("#SBATCH --gpus-per-node=2\napptainer exec --nv a.sif bash -c 'cd /w && export A=1 && torchrun --nproc_per_node=2 train.py'\n")
         self.assertEqual(roles["learner"], {"kind": "learner", "per_node": 1, "gpus": 2, "rendezvous": "torch", "wrapper": ["apptainer", "exec", "--nv", "a.sif"],

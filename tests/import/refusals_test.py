@@ -84,8 +84,6 @@ class Refusals(Import):
                  "CUDA_VISIBLE_DEVICES=0,1 torchrun --nproc_per_node=2 train.py\n",
                  "line 2: `--base-gpu-id 2` is a GPU by its number on the node, but engine sees only its own 2 GPUs, numbered from 0: choose them with CUDA_VISIBLE_DEVICES in the script, and leave this out [import.visible]"),
                 ("f() { python eval.py $1; }\nexport -f f\nseq 0 3 | xargs -P 2 -I{} bash -c 'f {}'\n", "xargs starts several programs at once (-P)"),
-                ("while [ ! -f /data/shard.jsonl ]; do sleep 5; done\npython train.py --data /data/shard.jsonl\n",
-                 "line 1 waits for /data/shard.jsonl, which nothing in the script makes, and a run waits for no file: submit the job when it is there (sbatch --dependency), or let the program wait [import.waits]"),
                 ("parallel -j 2 srun -N1 python train.py --lr {} ::: 1e-4 1e-5\n", "line 1: parallel starts several programs at once, which are not recorded"),
                 ("python a.py & A=$!\npython b.py & B=$!\nwhile kill -0 $A 2>/dev/null && kill -0 $B 2>/dev/null; do sleep 5; done\nkill $A $B\nwait\npython c.py\n",
                  "line 3: the script waits for the first of several programs to exit, and a plan waits for all of a stage [import.wait]"),

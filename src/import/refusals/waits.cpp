@@ -185,31 +185,14 @@ Sentences loops_over_files(const Examined& script) {
   });
 }
 
-/// `while [ ! -f PATH ]; do sleep 5; done`, before any program that could make it.
-Sentences waits_for_a_file(const Examined& script) {
-  return of_each(script.recording.waited_for, [&](const auto& one) -> std::string {
-    const bool may_be_made = std::ranges::any_of(script.out.roles, [&](const ImportedRole& role) {
-      if (!role.part) return false;
-      const auto& part = script.out.parts[*role.part];
-      const bool own = part.script.substr(part.script.rfind('/') + 1) == script.out.script;
-      return (one.script.empty() ? own : part.script == one.script) && part.line < one.line;
-    });
-    if (may_be_made) return {};
-    return fmt::format(
-        "line {} waits for {}, which nothing in the script makes, and a run waits for no file: submit the "
-        "job when it is there (sbatch --dependency), or let the program wait",
-        one.line, text::printable(one.name));
-  });
-}
-
 }  // namespace
 
 std::span<const Refusal> refusals_of_waits() {
   static constexpr std::array kRefusals{
       Refusal{"import.loop", repeats_in_the_background}, Refusal{"import.loop", repeats_while_another_runs},
-      Refusal{"import.files", loops_over_files},         Refusal{"import.waits", waits_for_a_file},
-      Refusal{"import.wait", waits_for_an_unknown_one},  Refusal{"import.wait", waits_for_the_first},
-      Refusal{"import.poll", polls_by_a_program},        Refusal{"import.wait", waits_for_some_of_a_role},
+      Refusal{"import.files", loops_over_files},         Refusal{"import.wait", waits_for_an_unknown_one},
+      Refusal{"import.wait", waits_for_the_first},       Refusal{"import.poll", polls_by_a_program},
+      Refusal{"import.wait", waits_for_some_of_a_role},
   };
   return kRefusals;
 }

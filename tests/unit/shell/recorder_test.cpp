@@ -689,6 +689,32 @@ TEST_F(Recorded, WhatAProgramPrintsForAnOptionIsNotThatOfAStandIn) {
             0);
 }
 
+TEST_F(Recorded, AFileThatTheScriptWaitsForAppearsAndIsNoted) {
+  const std::pair<std::string, std::string> loops[] = {
+      {"while [ ! -f a/ready ]; do sleep 2; done\n", "-f"},
+      {"until [ -s a/ready ]; do sleep 2; done\n", "-s"},
+      {"while ! test -e a/ready; do echo; sleep 2; done\n", "-e"},
+      {"for i in {1..90}; do [[ -d a/ready ]] && break; sleep 2; done\n", "-d"}};
+  for (const auto& [loop, test] : loops) {
+    record("python a.py &\n" + loop + "python b.py\n");
+    ASSERT_EQ(recording_.waited_for.size(), 1U) << loop;
+    const auto& file = recording_.waited_for[0];
+    EXPECT_EQ(file.name, "a/ready") << loop;
+    EXPECT_EQ(file.test, test) << loop;
+    EXPECT_EQ(file.line, 2U) << loop;
+    EXPECT_FALSE(file.in_task) << loop;
+    EXPECT_EQ(recording_.commands.at(file.command).argv, (Words{"python", "b.py"})) << loop;
+    EXPECT_TRUE(recording_.asked_for.empty()) << loop;
+  }
+}
+
+TEST_F(Recorded, AFileThatIsOnlyLookedForDoesNotAppear) {
+  record("for i in {1..60}; do [ -f stop ] && exit 7; python a.py; done\n");
+  EXPECT_EQ(recording_.exit_code, 0);
+  record("while true; do [ -f stop ] && break; sleep 60; done &\npython a.py\n");
+  EXPECT_TRUE(recording_.waited_for.empty());
+}
+
 TEST_F(Recorded, GrepBehindAProgramDoesNotFail) {
   EXPECT_EQ(record("set -eo pipefail\npython train.py 2>&1 | grep -v Warning\npython b.py\n").exit_code, 0);
 }

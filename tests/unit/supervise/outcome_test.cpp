@@ -400,10 +400,10 @@ TEST(Sentence, EndsWithTheExceptionOfTheFirst) {
 }
 
 TEST(Summary, HasTheExceptionsThatProcessesRecorded) {
-  const auto summary = to_json(four_ranks());
-  EXPECT_EQ(json_text(summary["processes"][1]["exception"]),
+  const auto outcome = four_ranks();
+  EXPECT_EQ(json_text(to_json(outcome.processes[1])["exception"]),
             R"({"type":"RuntimeError","message":"Connection closed by peer","raised_ms":12300})");
-  EXPECT_FALSE(summary["processes"][0].contains("exception"));
+  EXPECT_FALSE(to_json(outcome.processes[0]).contains("exception"));
 }
 
 TEST(EndOfChild, SaysSoWhereNobodyKnowsHow) {
