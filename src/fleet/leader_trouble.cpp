@@ -19,6 +19,12 @@ bool gives_up(std::string_view line) {
   return line.starts_with("nlaunch agent on ") && line.contains(": error: ");
 }
 
+/// The output of an agent that goes on: it is no reason for anything.
+bool goes_on(std::string_view line) {
+  return line.starts_with("nlaunch agent on ") &&
+         (line.ends_with("; connecting another way") || line.contains(": it cannot relay for other nodes: "));
+}
+
 }  // namespace
 
 /// An agent that cannot start makes srun kill the others. The reason appears in its log a moment later.
@@ -58,7 +64,10 @@ preflight::Report Leader::report_of_absent() const {
 /// The output of the starter and of agents without a connection.
 std::string Leader::starter_log() const {
   constexpr std::uint64_t kLimit = 16U << 20U;
-  return sys::read_regular_file(paths_.attempt / launcher_->log(), kLimit).value_or("");
+  auto lines =
+      text::split(sys::read_regular_file(paths_.attempt / launcher_->log(), kLimit).value_or(""), '\n');
+  std::erase_if(lines, goes_on);
+  return text::join(lines, "\n");
 }
 
 std::string Leader::trouble() const {

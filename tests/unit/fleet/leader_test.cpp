@@ -261,6 +261,8 @@ TEST_F(WithAgents, WhatNoNodeCanDoIsNoNodesFault) {
 }
 
 TEST_F(WithAgents, OneThatIsLostWhileItBindsIsNamed) {
+  std::ofstream(folder_ / "attempt-0/fake.log")
+      << "nlaunch agent on n1: the connection to nlaunch was closed, through n0; connecting another way\n";
   const auto refused = bind({{0}, {1, Kind::is_lost}});
   ASSERT_TRUE(refused);
   EXPECT_EQ(refused->sentence, "node n1: the connection to its agent was closed");
