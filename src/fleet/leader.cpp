@@ -71,8 +71,9 @@ Leader::~Leader() {
   if (std::ranges::any_of(own(), [](const Agent& agent) { return !agent.has_connected(); })) {
     for (const auto starter : starters_) ::kill(starter, SIGTERM);
   }
-  const bool all = starters_again_.empty() &&
-                   std::ranges::all_of(own(), [](const Agent& agent) { return agent.lost.empty(); });
+  const bool all =
+      starters_again_.empty() &&
+      (left_ || std::ranges::all_of(own(), [](const Agent& agent) { return agent.lost.empty(); }));
   give_back_all();
   if (starter_ < 0 && !led_by_another_) wait_for_agents_to_exit();
   const auto begin = std::chrono::steady_clock::now();
@@ -84,7 +85,7 @@ Leader::~Leader() {
       if (std::chrono::steady_clock::now() - begin > patience) ::kill(pid, SIGKILL);
       return false;
     });
-    if (!running.empty()) std::this_thread::sleep_for(5ms);
+    if (!running.empty()) std::this_thread::sleep_for(1ms);
   }
 }
 

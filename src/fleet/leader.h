@@ -42,6 +42,7 @@ class Leader : public session::AttemptHost {
   [[nodiscard]] std::string lost() const override;
   supervise::Outcome supervise(unsigned attempt, supervise::EventLog& events) override;
   Audit audit() override { return audit_; }
+  void leave() override;
   void conclude(int exit_code) override;
   [[nodiscard]] supervise::Json lock() const override { return lock_; }
   [[nodiscard]] std::string mask(const std::string& text) const override { return text; }
@@ -211,6 +212,7 @@ class Leader : public session::AttemptHost {
   std::optional<sys::WaitStatus> starter_end_;  ///< of the first, or of any before all agents were connected
   bool taken_over_ = false;                     ///< another leader led this attempt before
   bool led_by_another_ = false;   ///< the run could not be taken over: its agents are left as they are
+  bool left_ = false;             ///< all agents took part to the end, and were told to exit
   bool concluded_ = false;        ///< the agents know that the run is over
   bool step_terminated_ = false;  ///< an agent got SIGTERM before all were connected
   Duration kill_wait_{};

@@ -78,6 +78,13 @@ void Leader::collect_files() {
   }
 }
 
+void Leader::leave() {
+  if (!launcher_->shares_a_folder() || led_by_another_) return;
+  // Whoever exits from here on is not lost: see ~Leader.
+  left_ = std::ranges::all_of(own(), [](const Agent& agent) { return agent.lost.empty(); });
+  send_all(message::Bye{});
+}
+
 /// Gives every node the results before any of them leaves: the scheduler may end all of the job as soon as
 /// one node has failed.
 void Leader::conclude(int exit_code) {

@@ -69,6 +69,8 @@ class AttemptHost {
   [[nodiscard]] virtual std::string lost() const { return ""; }
   virtual supervise::Outcome supervise(unsigned attempt, supervise::EventLog& events) = 0;
 
+  /// Nothing more is asked of the nodes. Those that do not need a summary may exit while it is written.
+  virtual void leave() {}
   /// Called last, when the summary of the run is written. Nodes that do not have a summary yet receive it
   /// here.
   virtual void conclude(int /*exit_code*/) {}

@@ -415,6 +415,7 @@ void Run::write_summary(int exit_code, std::string_view outcome, const std::stri
 int Run::finish(int exit_code, std::string_view outcome, const std::string& sentence, Json details,
                 std::span<const supervise::ProcessReport> processes) {
   outcome_ = outcome;
+  if (host_) host_->leave();
   write_summary(exit_code, outcome, sentence, std::move(details), processes);
   events_.write("end", {{"outcome", outcome}, {"exit_code", exit_code}});
   events_.observe(nullptr);
@@ -425,9 +426,11 @@ int Run::finish(int exit_code, std::string_view outcome, const std::string& sent
     save("lock.json", lock_, paths_.folder);
   }
   if (host_) host_->conclude(exit_code);
+  // Reading the events of a larger run back would take more memory than leading it.
+  const auto facts = plan_.processes.size() <= kMostProcessesRead ? write_report() : "";
   host_.reset();
   interrupts_.take();
-  report_end(exit_code, sentence);
+  report_end(exit_code, sentence, facts);
   for (const auto& link : links_)
     if (!caller_.console.quiet) caller_.console.say(link.str() + "\n");
   if (!caller_.console.quiet || exit_code != 0)
@@ -451,9 +454,7 @@ std::string Run::write_report() {
 }
 
 /// The last words of a run that finished.
-void Run::report_end(int exit_code, const std::string& sentence) {
-  // Reading the events of a larger run back would take more memory than leading it.
-  const auto facts = plan_.processes.size() <= kMostProcessesRead ? write_report() : "";
+void Run::report_end(int exit_code, const std::string& sentence, const std::string& facts) {
   if (exit_code != 0 || caller_.console.quiet) return;
   const auto line = text::printable(sentence) + (facts.empty() ? "" : ": " + facts);
   caller_.console.say(caller_.console.paint.green(line) + "\n");

@@ -65,7 +65,7 @@ class Run {
   /// Adds what all logs of the run contain for `watch.metrics`; prints which ranks have different counts.
   void add_metrics(supervise::Json& summary) const;
   std::string write_report();
-  void report_end(int exit_code, const std::string& sentence);
+  void report_end(int exit_code, const std::string& sentence, const std::string& facts);
   void write_summary(int exit_code, std::string_view outcome, const std::string& sentence,
                      supervise::Json details, std::span<const supervise::ProcessReport> processes);
   int finish(int exit_code, std::string_view outcome, const std::string& sentence, supervise::Json details,
