@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <thread>
 
 #include "base/exit_code.h"
@@ -59,9 +60,9 @@ class FakeAgents {
   ~FakeAgents() {
     if (thread_.joinable()) thread_.join();
   }
-  /// "0: MESSAGE" for each message that an agent received, in order. Once the leader has let them go.
-  const std::string& heard() {
-    thread_.join();
+  /// What each agent received, in order. Once the leader has let them go.
+  std::map<std::size_t, std::vector<std::string>>& heard() {
+    if (thread_.joinable()) thread_.join();
     return heard_;
   }
 
@@ -106,7 +107,7 @@ class FakeAgents {
   }
 
   void on_message(std::size_t index, Kind kind, std::string_view line) {
-    heard_ += fmt::format("{}: {}\n", index, line);
+    heard_[index].emplace_back(line);
     const auto read = read_address(line).value();
     const auto message = decode(read.text).value();
     auto& channel = channels_[index];
@@ -163,7 +164,7 @@ class FakeAgents {
   bool relays_ = false;
   std::uint16_t port_ = 0;
   std::string token_;
-  std::string heard_;
+  std::map<std::size_t, std::vector<std::string>> heard_;
   std::thread thread_;
 };
 
@@ -295,7 +296,8 @@ TEST_F(WithAgents, ANodeIsReachedThroughAnother) {
   ASSERT_FALSE(refused) << refused->sentence;
   EXPECT_EQ(leader_->bound().notes, (std::vector<std::string>{"n0: a note", "n1: a note"}));
   leader_.reset();
-  EXPECT_EQ(agents_->heard(), "0: * {\"type\":\"bind\"}\n0: * {\"exit_code\":null,\"type\":\"bye\"}\n");
+  EXPECT_EQ(agents_->heard()[0],
+            (std::vector<std::string>{R"(* {"type":"bind"})", R"(* {"exit_code":null,"type":"bye"})"}));
 }
 
 TEST_F(WithAgents, ANodeThatLosesItsRelayComesBackAndHearsWhatItMissed) {
@@ -303,9 +305,10 @@ TEST_F(WithAgents, ANodeThatLosesItsRelayComesBackAndHearsWhatItMissed) {
   ASSERT_FALSE(refused) << refused->sentence;
   EXPECT_EQ(leader_->bound().notes, (std::vector<std::string>{"n0: a note", "n1: a note"}));
   leader_.reset();
-  EXPECT_EQ(agents_->heard(),
-            "0: * {\"type\":\"bind\"}\n1: {\"received\":0,\"type\":\"resume\"}\n1: {\"type\":\"bind\"}\n"
-            "0: {\"exit_code\":null,\"type\":\"bye\"}\n1: {\"exit_code\":null,\"type\":\"bye\"}\n");
+  const std::string bye = R"({"exit_code":null,"type":"bye"})";
+  EXPECT_EQ(agents_->heard()[0], (std::vector<std::string>{R"(* {"type":"bind"})", bye}));
+  EXPECT_EQ(agents_->heard()[1],
+            (std::vector<std::string>{R"({"received":0,"type":"resume"})", R"({"type":"bind"})", bye}));
 }
 
 TEST_F(WithAgents, ARelayThatSpeaksForANodeThatDoesNotExistIsLost) {
