@@ -267,7 +267,7 @@ class Readiness {
     role.command = {"bash", "-c", fmt::format("until [ {} \"$1\" ]; do sleep 5; done", file.test), "wait",
                     escaped(file.name)};
     role.ready = ImportedReady{.exited = true, .line = 0};
-    role.remarks.push_back({file.line, fmt::format("it waits as the script does, until {} is there",
+    role.remarks.push_back({file.line, fmt::format("it waits until {} is there, however long that takes",
                                                    text::printable(file.name))});
     job_.preparing.push_back({next->stage, Before::waits, role.name});
     job_.out.roles.push_back(std::move(role));

@@ -8,6 +8,13 @@ import unittest
 from runs import COUNTER, NLAUNCH, NODES, OUTLIVING, SITE, Runs
 
 
+def lives(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 class Resume(Runs):
     def begun(self, steps, grace="20s", detach=False):
         (self.folder / "counter.py").write_text(COUNTER)
@@ -65,6 +72,7 @@ class Resume(Runs):
             os.kill(pid, signal.SIGSTOP)  # so that none sees the other go
         for pid in both:
             os.kill(pid, signal.SIGKILL)
+        self.wait_until(lambda: not any(map(lives, both)))
         job = self.events("run")[0]["job"]
         outside = self.nlaunch("resume", self.run_folder)
         self.assertEqual((outside.returncode, outside.stderr),
