@@ -102,7 +102,8 @@ std::string AbsentFiles::tested(const Look& look, const Place& place, const std:
                      (end == place.command.size() || std::string_view(" '\"").contains(place.command[end]));
   if (!named) return {};
   constexpr int kLooks = 20;
-  const bool waits = look.waits || place.command.find("! -") != std::string::npos ||
+  const bool waits = (look.has_waited && !look.background) ||
+                     place.command.find("! -") != std::string::npos ||
                      place.command.find("'!' -") != std::string::npos;
   const bool comes = ++tests_[path] > kLooks && waits;
   const auto [test, typed] = operand_of(place.command, name);
@@ -119,7 +120,7 @@ std::string AbsentFiles::tested(const Look& look, const Place& place, const std:
       asked_for.push_back({caller->line, path, script});
     return "";
   }
-  if (!awaited_.insert(path).second) return there;
+  if (!awaited_.insert(path).second || look.background) return there;
   std::erase_if(asked_for, [&](const Absent& one) { return one.name == path; });
   recording_.waited_for.push_back(
       {caller->line, typed, test, script, recording_.commands.size(), look.in_task});

@@ -37,7 +37,8 @@ class AbsentFiles {
   struct Look {
     pid_t shell = 0;
     Missing asked = Missing::name;
-    bool waits = false;  ///< it is in the foreground, and has only waited and asked for a while
+    bool has_waited = false;  ///< the script has only waited and asked for a while
+    bool background = false;
     bool in_task = false;
   };
   /// A stand-in for a missing path that a shell looks for: the target of `source`, `cd` or `exec`, or of a

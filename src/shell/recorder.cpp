@@ -366,8 +366,12 @@ class Recorder final : public Watcher {
     if (asked == Missing::folder && path == Allocation::kHome) return "/dev/null";
     if (programs_.contains(pid)) return "";
     constexpr std::size_t kForAWhile = 20;
-    const bool waits = waits_.in_a_row() >= kForAWhile && !ignores_interrupts(pid);
-    return absent_files_.stand_in({pid, asked, waits, task_of_shell(pid).has_value()}, path);
+    return absent_files_.stand_in({.shell = pid,
+                                   .asked = asked,
+                                   .has_waited = waits_.in_a_row() >= kForAWhile,
+                                   .background = ignores_interrupts(pid),
+                                   .in_task = task_of_shell(pid).has_value()},
+                                  path);
   }
 
   void on_change(pid_t pid, const std::string& path) override {

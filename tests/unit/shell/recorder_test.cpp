@@ -711,8 +711,11 @@ TEST_F(Recorded, AFileThatTheScriptWaitsForAppearsAndIsNoted) {
 TEST_F(Recorded, AFileThatIsOnlyLookedForDoesNotAppear) {
   record("for i in {1..60}; do [ -f stop ] && exit 7; python a.py; done\n");
   EXPECT_EQ(recording_.exit_code, 0);
-  record("while true; do [ -f stop ] && break; sleep 60; done &\npython a.py\n");
-  EXPECT_TRUE(recording_.waited_for.empty());
+  for (const std::string loop : {"while true; do [ -f stop ] && break; sleep 60; done &\n",
+                                 "(while [ ! -f stop ]; do sleep 5; done) &\n"}) {
+    record(loop + "wait $!\npython a.py\n");
+    EXPECT_TRUE(recording_.waited_for.empty()) << loop;
+  }
 }
 
 TEST_F(Recorded, GrepBehindAProgramDoesNotFail) {
