@@ -104,6 +104,14 @@ void Processes::started(pid_t pid, std::size_t index, Foreground foreground, boo
     for (const auto child : shell.children)
       if (!awaited_.contains(child)) left_.insert(child);
   shell.traces = false;
+  // It seemed to be in front while it computed its words: bash prepares one in the background only then.
+  if (const auto parent = foreground == Foreground::none ? parent_of(pid) : std::nullopt) {
+    auto& above = shells_[*parent];
+    if (above.in_front && above.awaited.front() == pid) {
+      above.awaited.clear();
+      above.in_front = false;
+    }
+  }
   // Only a shell of the script forks what tells of itself and then starts a program in the background.
   const bool forked = foreground == Foreground::none && !piped && !shell.by_exec;
   if (const auto parent = parent_of(pid); forked && parent && !shells_[*parent].is_program)
