@@ -68,7 +68,8 @@ Leader::~Leader() {
     if (joining.starter >= 0 && !agents_[node].joins) ::kill(joining.starter, SIGTERM);
   auto running = starters_again_;
   running.insert(starters_.begin(), starters_.end());
-  if (std::ranges::any_of(own(), [](const Agent& agent) { return !agent.has_connected(); })) {
+  const auto is_awaited = [](const Agent& agent) { return !agent.has_connected() && agent.lost.empty(); };
+  if (std::ranges::any_of(own(), is_awaited)) {
     for (const auto starter : starters_) ::kill(starter, SIGTERM);
   }
   const bool all =
