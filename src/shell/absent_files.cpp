@@ -112,18 +112,16 @@ std::string AbsentFiles::tested(const Look& look, const Place& place, const std:
   const auto parent = places_.parent_of(look.shell);
   const auto* caller = is_of_system(place.script) && parent ? places_.of(*parent) : &place;
   if (caller == nullptr) return comes ? there : "";
-  const auto script =
-      places_.is_the_script(caller->script) ? std::string() : layer_.unmapped(caller->script).native();
   auto& asked_for = recording_.asked_for;
   if (!comes) {
+    const bool own = places_.is_the_script(caller->script);
     if (std::ranges::find(asked_for, path, &Absent::name) == asked_for.end())
-      asked_for.push_back({caller->line, path, script});
+      asked_for.push_back({caller->line, path, own ? "" : layer_.unmapped(caller->script).native()});
     return "";
   }
   if (!awaited_.insert(path).second || look.background) return there;
   std::erase_if(asked_for, [&](const Absent& one) { return one.name == path; });
-  recording_.waited_for.push_back(
-      {caller->line, typed, test, script, recording_.commands.size(), look.in_task});
+  recording_.waited_for.push_back({caller->line, typed, test, recording_.commands.size(), look.in_task});
   return there;
 }
 

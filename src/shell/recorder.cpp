@@ -162,7 +162,6 @@ class Recorder final : public Watcher {
     auto argv = start.argv;
     if (start.path == own_.other() && !argv.empty()) argv.erase(argv.begin());  // the handler's arguments
     if (argv.empty()) return answer({"", kNotFound});
-    asks_version_ = argv.size() == 2 && argv[1].starts_with("--");
     if (is_searched_elsewhere(start, argv[0])) return {};
     pipes_.note(start);
     const auto name = program_name(argv[0]);
@@ -801,7 +800,6 @@ class Recorder final : public Watcher {
   std::map<pid_t, std::uint32_t> shells_of_tasks_;  ///< the lines of their steps
   std::set<pid_t> launchers_;                       ///< that run
   bool has_begun_ = true;
-  bool asks_version_ = false;                                ///< `vllm --version`, which true(1) would answer
   std::set<pid_t> in_background_;                            ///< that bash started with &
   std::set<pid_t> stand_ins_;                                ///< of programs
   std::map<pid_t, std::string> called_;                      ///< scripts that run, by their shells

@@ -64,7 +64,6 @@ struct AwaitedFile {
   std::uint32_t line = 0;
   std::string name;         ///< as the test names it
   std::string test;         ///< "-f", "-s"
-  std::string script{};     ///< the file of that line; empty: the script itself
   std::size_t command = 0;  ///< how many commands had been recorded when it appeared
   bool in_task = false;     ///< a task of a step waits
 };
