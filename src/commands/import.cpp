@@ -203,7 +203,7 @@ Result<Subject> record(const ImportArgs& args, const Call& call) {
     return std::unexpected(compared.error());
   subject.recording = import::with_cuda_names(std::move(*recording));
   subject.input = lint::script_input(*script, subject.recording, subject.allocation, call.script);
-  subject.input.script->trials = lint::try_failures(request, subject.recording, subject.input, true);
+  subject.input.script->trials = lint::try_failures(request, subject.recording, subject.input);
   subject.findings = lint::lint(subject.input);
   add_options(subject.input, call.job);
   return subject;

@@ -64,7 +64,8 @@ void import_walltime(const JobDirectives& directives, Imported& out) {
 void import_limits_of_waits(const lint::Script& script, Imported& out) {
   for (const auto& trial : script.trials) {
     const auto index = role_of(out, script.programs[trial.program].recorded_as);
-    if (!index || !trial.hung || !trial.hung->exit_code || !trial.hung->asked || trial.hung->waited == 0)
+    if (!index || !trial.hung || !trial.hung->exit_code || trial.hung->questions == 0 ||
+        trial.hung->waited == 0)
       continue;
     const auto waited = trial.hung->waited;
     auto* role = &out.roles[*index];

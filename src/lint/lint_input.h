@@ -120,6 +120,7 @@ struct Program {
   std::uint32_t nodes_of_step = 1;  ///< the number of nodes of its step; 1: not in a step
   std::uint32_t local_tasks = 1;    ///< the most tasks of its step on one node
   std::string output{};             ///< the file that it prints to, which its start truncates; empty: none
+  std::string asked_port{};  ///< in its words, and another command asks whether it answers there
   shell::WaitedFor waited{};
   std::size_t recorded_as = 0;  ///< its index among the commands of the recording
 };
@@ -138,7 +139,7 @@ struct Trial {
   std::optional<int> exit_code{};  ///< of the script; nullopt: it did not end
   bool waits = false;              ///< then: it only waited, until that was enough
   std::uint64_t waited = 0;        ///< seconds of `sleep` between the failure and the last question for it
-  bool asked = false;              ///< there was a question
+  std::size_t questions = 0;       ///< how often it asked the same, at most
   bool kills = false;              ///< it killed or stopped something
   bool ends_nothing = false;       ///< it did not, and does without the failure
   bool sure = true;  ///< false: it asked for something that is made up, and may depend on the failure

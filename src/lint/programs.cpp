@@ -1,7 +1,10 @@
 #include "lint/programs.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <string_view>
 #include <tuple>
 
 #include "base/text.h"
@@ -128,36 +131,83 @@ std::optional<Launcher> launcher_of(const Program& program) {
   return std::nullopt;
 }
 
+namespace {
+
+/// A program that serves a model, and its default port.
+struct Engine {
+  std::string_view name;  ///< of the program, or of the module that Python runs
+  std::string_view word;  ///< that is among its words; empty: any
+  std::string_view port;
+  std::string_view option = "--port";
+};
+
+// From the documentation or the argument parser of each: see port_of_server().
+constexpr std::array<Engine, 25> kEngines{{
+    {"vllm", "serve", "8000"},
+    {"vllm.entrypoints.openai.api_server", "", "8000"},
+    {"vllm.entrypoints.api_server", "", "8000"},
+    {"sglang", "serve", "30000"},
+    {"sglang.launch_server", "", "30000"},
+    {"sglang_router.launch_router", "", "30000"},
+    {"trl", "vllm-serve", "8000"},
+    {"trl.scripts.vllm_serve", "", "8000"},
+    {"swift", "rollout", "8000"},
+    {"swift", "deploy", "8000"},
+    {"openrlhf.cli.serve_rm", "", "5000"},
+    {"text-generation-launcher", "", "3000"},
+    {"text-embeddings-router", "", "3000"},
+    {"infinity_emb", "v2", "7997"},
+    {"tritonserver", "", "8000", "--http-port"},
+    {"ollama", "serve", "11434"},
+    {"llama-server", "", "8080"},
+    {"llama_cpp.server", "", "8000"},
+    {"lmdeploy", "serve", "23333", "--server-port"},
+    {"fastchat.serve.controller", "", "21001"},
+    {"fastchat.serve.model_worker", "", "21002"},
+    {"fastchat.serve.vllm_worker", "", "21002"},
+    {"fastchat.serve.openai_api_server", "", "8000"},
+    {"aphrodite.endpoints.openai.api_server", "", "2242"},
+    {"uvicorn", "", "8000"},
+}};
+
+/// nullptr: it is none.
+const Engine* engine_of(const Program& program) {
+  const auto name = program_name(program.words[0]);
+  const auto* found = std::ranges::find_if(kEngines, [&](const Engine& one) {
+    const bool module = one.name.contains('.') && shell::has(program.words, one.name);
+    return (module || name == one.name) && (one.word.empty() || shell::has(program.words, one.word));
+  });
+  return found == kEngines.end() ? nullptr : found;
+}
+
+}  // namespace
+
 PortOfServer port_of_server(const Program& program) {
   const auto name = program_name(program.words[0]);
+  const auto* engine = engine_of(program);
+  if (engine == nullptr) return {program.asked_port, "--port ", false};
   if (name == "ollama") {
     const auto port = parted(variable(program, "OLLAMA_HOST")).second;
     return {port.empty() ? "11434" : port, "OLLAMA_HOST=127.0.0.1:", port.empty()};
   }
-  const bool sglang = name == "sglang" || std::ranges::any_of(program.words, [](const auto& word) {
-                        return word == "sglang.launch_server" || word.contains("sglang/launch_server");
-                      });
-  const bool lmdeploy = name == "lmdeploy";
-  const bool tgi = name == "text-generation-launcher";
-  const std::string option = lmdeploy ? "--server-port" : name == "tritonserver" ? "--http-port" : "--port";
-  auto port = value_of(program, {option});
-  if (!port && tgi && !variable(program, "PORT").empty()) port = variable(program, "PORT");
-  return {port.value_or(sglang                   ? "30000"
-                        : lmdeploy               ? "23333"
-                        : name == "llama-server" ? "8080"
-                        : tgi                    ? "3000"
-                                                 : "8000"),
-          option + " ", !port.has_value()};
+  auto port = value_of(program, {std::string(engine->option)});
+  const bool reads_port = name.starts_with("text-") && !variable(program, "PORT").empty();
+  if (!port && reads_port) port = variable(program, "PORT");
+  return {port.value_or(std::string(engine->port)), fmt::format("{} ", engine->option), !port.has_value()};
+}
+
+bool is_engine(const Program& program) {
+  return engine_of(program) != nullptr;
 }
 
 bool is_server(const Program& program) {
-  const auto name = program_name(program.words[0]);
-  const auto has = [&](std::string_view word) { return shell::has(program.words, word); };
-  return (name == "vllm" && has("serve")) || (name == "trl" && has("vllm-serve")) ||
-         has("sglang.launch_server") || has("vllm.entrypoints.openai.api_server") ||
-         has("vllm.entrypoints.api_server") || has("trl.scripts.vllm_serve") ||
-         name == "text-generation-launcher" || name == "llama-server" || name == "tritonserver" ||
-         (name == "ollama" && has("serve")) || (name == "lmdeploy" && has("serve"));
+  return !program.asked_port.empty() || is_engine(program);
+}
+
+bool asks(const shell::RecordedCommand& command) {
+  static const shell::Options kAsks{"curl", "wget", "nc", "ncat", "ray", "ps", "pgrep", "grep", "egrep"};
+  return command.fate == shell::Fate::answered &&
+         (kAsks.contains(program_name(command.argv[0])) || command.argv[0].starts_with(shell::kConnection));
 }
 
 bool is_ray_node(const Program& program) {
@@ -220,6 +270,12 @@ std::string shown_name(const Program& program) {
   if (first == words.end() || *first == "-c") return name;
   if (*first != "-m") return program_name(*first);
   return first + 1 == words.end() ? name : *(first + 1);
+}
+
+std::string shown_duration(std::uint64_t seconds) {
+  constexpr std::uint64_t kMinute = 60;
+  return seconds >= 2 * kMinute ? text::count((seconds + kMinute / 2) / kMinute, "minute")
+                                : text::count(seconds, "second");
 }
 
 const Trial* trial_of(const Script& script, const SourceSpan& span) {

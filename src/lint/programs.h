@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lint/lint_input.h"
+#include "shell/recorder.h"
 
 /// What the command lines of a recorded script's programs mean: launchers, servers, their options.
 namespace nlaunch::lint {
@@ -47,9 +48,15 @@ std::optional<Launcher> launcher_of(const Program& program);
 
 /// Its name for people: "torchrun", "vllm", "sglang.launch_server" and "train.py" for what Python runs.
 std::string shown_name(const Program& program);
+/// "10 minutes", "45 seconds"
+std::string shown_duration(std::uint64_t seconds);
 
-/// vLLM, SGLang, TRL's server of vLLM, Text Generation Inference.
+/// vLLM, SGLang, TRL's server of vLLM, Text Generation Inference: it serves a model.
+bool is_engine(const Program& program);
+/// An engine, or a program in the background whose port the script asks.
 bool is_server(const Program& program);
+/// A command that asks whether something answers, or whether a process is there.
+bool asks(const shell::RecordedCommand& command);
 /// `ray start --block`: a node of a Ray cluster, which runs until it is stopped.
 bool is_ray_node(const Program& program);
 /// Where a server listens.
@@ -58,9 +65,9 @@ struct PortOfServer {
   std::string option{};     ///< what sets it: "--port ", "OLLAMA_HOST=127.0.0.1:"
   bool by_default = false;  ///< nothing sets it
 };
-/// Defaults: vLLM, SGLang, LMDeploy, Ollama, llama.cpp and Text Generation Inference, their documentation of
-/// the options. Text Generation Inference also reads PORT (launcher/src/main.rs), Ollama HOST:PORT from
-/// OLLAMA_HOST (envconfig/config.go).
+/// Defaults: vLLM, SGLang, ms-swift, OpenRLHF, Triton, LMDeploy, Ollama, llama.cpp, FastChat, Aphrodite,
+/// Infinity, uvicorn and Hugging Face's servers, their documentation of the options. The last read PORT too
+/// (launcher/src/main.rs), Ollama reads HOST:PORT from OLLAMA_HOST (envconfig/config.go).
 PortOfServer port_of_server(const Program& program);
 /// GPUs that the program sees: CUDA_VISIBLE_DEVICES, else those of the node; 0: unknown.
 std::uint32_t gpus_of(const LintInput& input, const Program& program);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -75,9 +76,11 @@ class Gaps {
              });
     };
     if (std::ranges::any_of(input_.script->commands, changes_to_unknown)) return;
+    std::set<std::string> told;
     for (const auto& one : recording_.no_folder) {
       const auto folder = one.name.substr(0, one.name.rfind('/') + 1);
-      if (folder.empty() || folder.starts_with('/') || is_made_up(one.name)) continue;
+      if (folder.empty() || folder.starts_with('/') || is_made_up(folder) || !told.insert(folder).second)
+        continue;
       input_.script->not_started.push_back(
           {.span = sources_.place_of_text(folder, one.script, one.line),
            .message = fmt::format("bash cannot write to {}, which does not exist", text::printable(folder)),

@@ -15,6 +15,7 @@
 #include "base/json.h"
 #include "base/secrets.h"
 #include "base/text.h"
+#include "lint/programs.h"
 #include "lint/script_gaps.h"
 #include "lint/script_sources.h"
 #include "lint/script_text.h"
@@ -291,6 +292,7 @@ class RecordingReader {
       add_environment(command);
     }
     for (const auto& command : recording_.commands) add_program(command);
+    note_asked_ports();
     for (const auto& one : recording_.teed)
       input_.script->teed.push_back(
           {one.name, sources_.of(one.script).whole(begin_of(one.script, one.line))});
@@ -551,6 +553,26 @@ class RecordingReader {
     }
     if (program.works) add_reading(command);
     programs.push_back(std::move(program));
+  }
+
+  /// A server of the user's own: the first program in the background with a port that another command asks.
+  void note_asked_ports() {
+    const auto is_asked = [&](const std::string& port) {
+      return shell::is_port(port) && std::ranges::any_of(recording_.commands, [&](const auto& one) {
+               return asks(one) && shell::names_port(one.argv, port);
+             });
+    };
+    std::map<std::string, std::string> servers;  // port → name
+    for (auto& program : input_.script->programs) {
+      if (!program.works || !program.background || program_name(program.words[0]) == "ray") continue;
+      if (is_engine(program)) servers.emplace(port_of_server(program).port, shown_name(program));
+      for (const auto& word : program.words) {
+        const auto port = word.substr(word.find('=') + 1);
+        if (is_engine(program) || !is_asked(port)) continue;
+        const auto of = servers.emplace(port, shown_name(program)).first;
+        if (of->second == shown_name(program)) program.asked_port = port;
+      }
+    }
   }
 
   /// `program > log`, but not `>> log`.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -55,13 +56,6 @@ bool sleeps(const shell::RecordedCommand& command) {
          shell::program_name(command.argv[0]) == "sleep";
 }
 
-/// It asks whether something answers.
-bool asks(const shell::RecordedCommand& command) {
-  static const shell::Options kAsks{"curl", "wget", "nc", "ncat", "ray", "ps", "pgrep", "grep", "egrep"};
-  return command.fate == shell::Fate::answered && (kAsks.contains(shell::program_name(command.argv[0])) ||
-                                                   command.argv[0].starts_with(shell::kConnection));
-}
-
 /// True if the shells of a script kill or stop something.
 bool kills_any(const shell::Recording& recording) {
   static const shell::Options kStop{"docker", "podman", "ray", "systemctl", "apptainer", "singularity"};
@@ -92,16 +86,6 @@ bool submits_itself(const shell::RecordedCommand& command) {
                      [&](const auto& word) { return shell::program_name(word) == own; });
 }
 
-/// A program in the background whose port the script asks: a server of the user's own.
-bool is_asked(const shell::Recording& recording, const shell::RecordedCommand& server) {
-  return std::ranges::any_of(server.argv, [&](const std::string& word) {
-    const auto value = word.substr(word.find('=') + 1);
-    return shell::is_port(value) && std::ranges::any_of(recording.commands, [&](const auto& one) {
-             return asks(one) && shell::names_port(one.argv, value);
-           });
-  });
-}
-
 bool is_timeout(const shell::RecordedCommand& command) {
   return shell::program_name(command.argv[0]) == "timeout";
 }
@@ -120,16 +104,17 @@ Trial result_of(std::size_t program, const shell::FailingProgram& failing, const
   trial.ends_nothing = kills_any(first) && !trial.kills;
   const auto begin = std::ranges::find_if(again.commands, [&](const auto& one) { return failing.is(one); });
   std::set<Place> started;
+  std::map<shell::Words, std::size_t> asked;
   std::uint64_t slept = 0;
   for (auto one = begin; one != again.commands.end(); ++one) {
     if (sleeps(*one)) slept += shell::seconds_of_sleep(one->argv);
     const bool until_timeout = one->launcher && is_timeout(again.commands[*one->launcher]);
     if (asks(*one) || (sleeps(*one) && until_timeout)) trial.waited = slept;
-    trial.asked = trial.asked || asks(*one);
+    if (asks(*one)) trial.questions = std::max(trial.questions, ++asked[one->argv]);
     if (one != begin) started.insert(place_of(*one));
     if (submits_itself(*one)) trial.submits_itself = one->line;
   }
-  if (!trial.asked) trial.waited = slept;
+  if (trial.questions == 0) trial.waited = slept;
   std::set<Place> known;
   for (const auto& one : first.commands) known.insert(place_of(one));
   const bool again_and_again = !failing.serves && turns_of(again, own) > trial.turns;
@@ -160,7 +145,7 @@ Trial result_of(std::size_t program, const shell::FailingProgram& failing, const
 }  // namespace
 
 std::vector<Trial> try_failures(const shell::RecordRequest& request, const shell::Recording& recording,
-                                const LintInput& input, bool hangs) {
+                                const LintInput& input) {
   // A loop at the end of a script that watches what it started would not end in a trial either.
   const bool never_ends = std::ranges::any_of(recording.commands, [](const auto& one) {
     return one.fate == shell::Fate::answered && !one.background && shell::waits_forever(one.argv);
@@ -179,16 +164,15 @@ std::vector<Trial> try_failures(const shell::RecordRequest& request, const shell
     if (std::chrono::steady_clock::now() > end) break;
     if (one.background && by_first) continue;
     auto again = request;
-    again.failing = shell::FailingProgram{
-        .script = command.script,
-        .line = command.line,
-        .call = shell::call_of(command.argv),
-        .serves = one.background && (is_server(one) || is_ray_node(one) || is_asked(recording, command))};
+    again.failing = shell::FailingProgram{.script = command.script,
+                                          .line = command.line,
+                                          .call = shell::call_of(command.argv),
+                                          .serves = one.background && (is_server(one) || is_ray_node(one))};
     again.limits.time = std::chrono::seconds(5);
     const auto result = shell::record(again);
     if (!result) continue;
     trials.push_back(result_of(program, *again.failing, recording, *result, *input.script));
-    if (!again.failing->serves || !hangs || std::chrono::steady_clock::now() > end) continue;
+    if (!again.failing->serves || std::chrono::steady_clock::now() > end) continue;
     again.failing->hangs = true;
     if (const auto hung = shell::record(again))
       trials.back().hung =

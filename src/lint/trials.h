@@ -8,11 +8,11 @@
 
 namespace nlaunch::lint {
 
-/// Records the script once more for each program that does the work, with that program failing. Nothing is
-/// tried if the script does not reach its end. `request`: that of the recording; `input`: made of it. With
-/// `hangs`, servers are tried once more: Trial::hung.
+/// Records the script once more for each program that does the work, with that program failing, and for a
+/// server once more, that runs on without answering (Trial::hung). Nothing is tried if the script does not
+/// reach its end. `request`: that of the recording; `input`: made of it.
 std::vector<Trial> try_failures(const shell::RecordRequest& request, const shell::Recording& recording,
-                                const LintInput& input, bool hangs = false);
+                                const LintInput& input);
 
 /// Records the script once more with a failing `sbatch`, if a later one waits for its job. nullopt if the
 /// script then does not submit that one.

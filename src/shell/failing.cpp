@@ -19,9 +19,13 @@ bool Failing::is_now(const std::vector<RecordedCommand>& commands) {
 
 bool Failing::concerns(const Words& query) const {
   static const Options kProcesses{"ps", "pgrep"};
+  if (!server() || !has_begun()) return false;
+  return kProcesses.contains(program_name(query[0])) ? !server_hangs() : asks_host(query);
+}
+
+bool asks_host(const Words& query) {
   static const Options kNetwork{"curl", "wget", "nc", "ncat"};
   const auto name = program_name(query[0]);
-  if (kProcesses.contains(name)) return !server_hangs();
   return name == "ray" || (kNetwork.contains(name) && Allocation::names_host(text::join(query, " ")));
 }
 

@@ -30,7 +30,8 @@ class Failing {
   /// True after that.
   [[nodiscard]] bool has_begun() const { return first_.has_value(); }
 
-  /// True for a query to a host of the job, or for one of its processes unless the server hangs.
+  /// True for a query, after the failure, to a host of the job, or for one of its processes unless the server
+  /// hangs: it fails.
   [[nodiscard]] bool concerns(const Words& query) const;
 
   /// The script has slept: `sleep 5`.
@@ -48,6 +49,9 @@ class Failing {
   std::optional<std::size_t> first_;  ///< the launcher of the first that failed, or its own number
   std::uint64_t slept_ = 0;           ///< seconds, by `sleep` in the foreground
 };
+
+/// `curl`, `nc`, `ray`: asks whether something answers on a host of the job.
+bool asks_host(const Words& query);
 
 /// curl, wget
 bool asks_by_http(const Words& query);

@@ -229,7 +229,7 @@ class Recorder final : public Watcher {
     if (auto interpreter = interpreter_of(start.path))
       return script("exec {} {} \"$@\"\n", *interpreter, text::shell_quote(start.path));
     if (auto said = answer_of(argv, request_.allocation, node_of_process(start))) {
-      if ((failing_.server() && failing_.concerns(argv)) || commands_.asks_killed(argv))
+      if (failing_.concerns(argv) || commands_.asks_killed(argv))
         said = Answer{"", kFailed};
       if (Allocation::is_port(text::trim(said->text))) said->text = free_port(start) + "\n";
       static const Options kKnown{"hostname",      "getent", "host",  "dig",    "nslookup", "ray",
@@ -276,7 +276,7 @@ class Recorder final : public Watcher {
                       : is_own(address) ? "localhost"
                                         : address) +
                      fmt::format("/{}", port)};
-    const bool answers = failing_.server()
+    const bool answers = failing_.server() && failing_.has_begun()
                              ? !node && !is_own(address)
                              : !commands_.asks_killed(argv) &&
                                    (commands_.is_served(std::to_string(port)) || commands_.asks_again(argv));
@@ -563,7 +563,7 @@ class Recorder final : public Watcher {
     const auto in = file_of(start, STDIN_FILENO);
     // `curl -s localhost:8000/v1/models | grep -q NAME`
     const auto writer = looks && only_asks(start) ? pipes_.writer_to(start) : Words();
-    if (!writer.empty() && asks_by_http(writer) && failing_.concerns(writer)) return true;
+    if (!writer.empty() && asks_by_http(writer) && asks_host(writer)) return true;
     const bool wants_output = !only_asks(start) && file_of(start, STDOUT_FILENO).starts_with("pipe:");
     return follows_file(argv) || (looks && !wants_output && names_output(start, argv)) ||
            (looks && in.starts_with("pipe:") && shows_output_.contains(in));

@@ -157,13 +157,6 @@ const Registered<Rule> failure_unseen_rule{{
     .check = check_failure_unseen,
 }};
 
-/// "10 minutes", "45 seconds"
-std::string duration(std::uint64_t seconds) {
-  constexpr std::uint64_t kMinute = 60;
-  return seconds >= 2 * kMinute ? text::count((seconds + kMinute / 2) / kMinute, "minute")
-                                : text::count(seconds, "second");
-}
-
 void check_server_fails(const LintInput& input, Report& report) {
   constexpr std::array<std::string_view, 3> kToldOfWait{"endless-wait", "blind-wait", "wait-runs-out"};
   constexpr std::array<std::string_view, 1> kToldOfClient{"death-unnoticed"};
@@ -174,7 +167,7 @@ void check_server_fails(const LintInput& input, Report& report) {
     if (!trial.serves || (!trial.waits && !trial.exit_code)) continue;
     const auto& server = script.programs[trial.program];
     const auto failure = fmt::format("if {} {}", shown_name(server),
-                                     is_server(server) ? "ends while it loads" : "fails at its start");
+                                     is_engine(server) ? "ends while it loads" : "fails at its start");
     const std::string why =
         "a server that fails while it loads (memory, a wrong option) ends at once, and the job holds its "
         "GPUs until the wait is over";
@@ -183,21 +176,21 @@ void check_server_fails(const LintInput& input, Report& report) {
     });
     if (trial.waits)
       return report.note(server.span, {fmt::format("{}, the script waits for it for more than {}, or forever",
-                                                   failure, duration(trial.waited)),
+                                                   failure, shown_duration(trial.waited)),
                                        why, "in the loop: kill -0 $PID || exit 1", ""});
     if (client != trial.later.end() && !report.has_any_of(kToldOfClient)) {
       return report.note(
           server.span, {fmt::format("{}, {} in line {} starts all the same", failure,
                                     shown_name(script.programs[*client]), script.programs[*client].span.line),
                         "it fails later, or waits for answers until it gives up",
-                        is_server(server) ? "check the server before: "
+                        is_engine(server) ? "check the server before: "
                                             "kill -0 $PID && curl -sf http://HOST:PORT/health || exit 1"
                                           : "check it before: kill -0 $PID || exit 1",
                         ""});
     }
-    if (trial.asked && trial.waited >= kLong)
+    if (trial.questions > 0 && trial.waited >= kLong)
       return report.note(server.span, {fmt::format("{}, the script waits for {} before it {}", failure,
-                                                   duration(trial.waited),
+                                                   shown_duration(trial.waited),
                                                    trial.later.empty() ? "gives up" : "goes on without it"),
                                        why, "in the loop: kill -0 $PID || exit 1", ""});
     if (trial.exit_code == 0 && trial.later.empty())
@@ -288,6 +281,34 @@ const Registered<Rule> submission_unchecked_rule{{
         "id, was submitted.",
     .source = "sbatch(1), --parsable, --dependency",
     .check = check_submission_unchecked,
+}};
+
+/// `--dependency=afterok:ID` of a job that Slurm keeps when it can never start.
+void check_stays_pending(const LintInput& input, Report& report) {
+  if (!input.script || !input.batch.empty()) return;
+  for (const auto& program : input.script->programs) {
+    const auto& words = program.words;
+    if (program_name(words[0]) != "sbatch" || program.span.file != input.script->file) continue;
+    const bool depends =
+        std::ranges::any_of(words, [](const auto& word) { return word.contains("afterok:"); });
+    const bool ends = std::ranges::any_of(
+        words, [](const auto& word) { return word.starts_with("--kill-on-invalid-dep"); });
+    if (!depends || ends) continue;
+    return report.note(program.span,
+                       {"if the job that this one waits for fails, this one stays pending for ever",
+                        "its reason is then DependencyNeverSatisfied, until somebody cancels it, unless "
+                        "slurm.conf has kill_invalid_depend",
+                        "sbatch --kill-on-invalid-dep=yes, or afterany and a test of what it needs", ""});
+  }
+}
+
+const Registered<Rule> stays_pending_rule{{
+    .order = 499,
+    .name = "stays-pending",
+    .title = "a job that can never start, and stays in the queue",
+    .explain = "afterok is satisfied only if the other job exits with 0.",
+    .source = "sbatch(1), --dependency, --kill-on-invalid-dep; slurm.conf(5), DependencyParameters",
+    .check = check_stays_pending,
 }};
 
 }  // namespace

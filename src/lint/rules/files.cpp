@@ -270,7 +270,8 @@ void check_log_overwritten(const LintInput& input, Report& report) {
   if (!input.script || !input.script->in_next_job) return;
   const auto& script = *input.script;
   const auto files = truncated_by(script);
-  if (tell_of_own_overwriting(script, files, report)) return;
+  const bool array = has_tasks_at_once(input);
+  if (tell_of_own_overwriting(script, files, report) && !array) return;
   if (report.has_any_of(kTold)) return;
   const auto next = truncated_by(*script.in_next_job);
   std::vector<std::string> names;
@@ -285,7 +286,6 @@ void check_log_overwritten(const LintInput& input, Report& report) {
   }
   if (first == nullptr) return;
   const bool job = input.slurm || !input.batch.empty();
-  const bool array = has_tasks_at_once(input);
   const auto more = names.size() > 2 ? fmt::format(", and {} more", names.size() - 2) : "";
   if (names.size() > 2) names.resize(2);
   const auto all = text::join(names, more.empty() ? " and " : ", ") + more;
@@ -305,6 +305,89 @@ const Registered<Rule> log_overwritten_rule{{
         "and > or tee truncates it.",
     .source = "bash(1), REDIRECTION; tee(1)",
     .check = check_log_overwritten,
+}};
+
+/// A directory that a training is told to write to: "--output_dir", "ckpt/sft".
+struct OutputDirectory {
+  const Program* program = nullptr;
+  std::string option;  ///< "--output_dir ", "save_dir="
+  std::string path;
+};
+
+/// `--output_dir PATH`, `--save-dir=PATH`, `trainer.default_local_dir=PATH`; nullopt: none, or on the node.
+std::optional<OutputDirectory> output_directory(const Script& script, const Program& program) {
+  static const RE2 kOption(
+      R"re((?i)(?:^--?|^|\.)((?:output|out|save|ckpt|checkpoints?|results?|work|exp|experiment|run|default_local)[-_]?(?:dir|directory|path|folder)|save)$)re");
+  static const RE2 kPath(R"re(^[\w./~][\w./+~=@-]*[A-Za-z][\w./+~=@-]*$)re");
+  for (std::size_t i = 1; i < program.words.size(); ++i) {
+    const auto& word = program.words[i];
+    const auto equals = word.find('=');
+    const bool next = equals == std::string::npos && word.starts_with('-') && i + 1 < program.words.size();
+    const auto option = word.substr(0, equals);
+    const auto path = next                          ? program.words[i + 1]
+                      : equals == std::string::npos ? ""
+                                                    : word.substr(equals + 1);
+    static const shell::Options kValues{"true", "false", "none", "null", "True", "False", "None"};
+    if (!RE2::PartialMatch(option, kOption) || !RE2::FullMatch(path, kPath) || kValues.contains(path) ||
+        is_of_node(script, path))
+      continue;
+    return OutputDirectory{&program, next ? option + " " : option + "=", path};
+  }
+  return std::nullopt;
+}
+
+bool trains(const Program& program) {
+  static const RE2 kTrains(R"re((?i)train|tune|sft|dpo|grpo|ppo|pretrain|distill)re");
+  return launcher_of(program) || RE2::PartialMatch(shown_name(program), kTrains);
+}
+
+/// The path is in the script's text, and not as a default that can be replaced: `${OUT:-ckpt}`.
+bool is_written_out(const Script& script, const std::string& path) {
+  const auto folder = path.substr(0, path.find_last_not_of('/') + 1);
+  const auto name = folder.substr(folder.rfind('/') + 1);
+  const auto& text = script.file->text;
+  return text.contains(name) && !text.contains("-" + path + "}") && !text.contains("-" + name + "}");
+}
+
+/// Trainings that write into the same directory each time the script runs.
+void check_shared_output(const LintInput& input, Report& report) {
+  if (!input.script || !input.script->in_next_job) return;
+  const auto& script = *input.script;
+  // A run that goes on where the last one stopped needs the same one.
+  static const RE2 kGoesOn(R"re((?i)resum|requeue|from_checkpoint|from-checkpoint|auto_continue)re");
+  if (RE2::PartialMatch(without_comments(SourceLines(script.file)), kGoesOn)) return;
+  const bool array = has_tasks_at_once(input);
+  for (const auto& program : script.programs) {
+    const bool loads = shell::has(program.words, "--load");
+    if (!program.works || !trains(program) || loads || program.span.file != script.file) continue;
+    const auto output = output_directory(script, program);
+    if (!output || !is_written_out(script, output->path)) continue;
+    const bool same = std::ranges::any_of(script.in_next_job->programs, [&](const Program& one) {
+      const auto next = output_directory(*script.in_next_job, one);
+      return one.span.line == program.span.line && next && next->path == output->path;
+    });
+    if (!same) continue;
+    const bool job = input.slurm || !input.batch.empty();
+    return report.note(
+        program.span,
+        {array ? fmt::format("all tasks of the array write into {}", text::printable(output->path))
+               : fmt::format("the next run of this script writes into {} too", text::printable(output->path)),
+         array ? "they overwrite each other's checkpoints"
+               : "it overwrites what this one has saved, and two runs at once mix their checkpoints",
+         fmt::format("{}{}-{}", output->option, text::printable(output->path),
+                     job ? "$SLURM_JOB_ID" : "$(date +%F-%H%M%S)"),
+         ""});
+  }
+}
+
+const Registered<Rule> shared_output_rule{{
+    .order = 500,
+    .name = "shared-output",
+    .title = "trainings that save into the same directory",
+    .explain = "bash ran the script as two jobs of different days: the directory has the same name in both. "
+               "Not reported for a script that resumes, or whose directory can be given.",
+    .source = "sbatch(1), SLURM_JOB_ID",
+    .check = check_shared_output,
 }};
 
 }  // namespace

@@ -296,7 +296,7 @@ void check_no_gpu(const LintInput& input, Report& report) {
     const auto launcher = launcher_of(program);
     const bool nv = std::ranges::find(program.words, "--nv") != program.words.end();
     const bool on_cpus = text::join(program.words, " ").find("cpu") != std::string::npos;
-    return !on_cpus && (nv || is_server(program) || (launcher && launcher->name == "torchrun"));
+    return !on_cpus && (nv || is_engine(program) || (launcher && launcher->name == "torchrun"));
   };
   const auto tell = [&](const Program& program) {
     report.note(program.span, {fmt::format("{} needs GPUs, but the job requests none",

@@ -152,6 +152,15 @@ struct ListenedPort {
   std::string option{};     ///< of what serves: "--port "
 };
 
+/// True if the launcher listens for its own processes: accelerate does for more than one.
+bool binds_default_port(const Program& program, const Launcher& launcher) {
+  if (launcher.name == "torchrun" || launcher.name == "deepspeed") return true;
+  if (launcher.processes || launcher.name != "accelerate") return launcher.processes.value_or(1) > 1;
+  static constexpr std::array<std::string_view, 3> kSeveral{"--multi_gpu", "--use_deepspeed", "--use_fsdp"};
+  return value_of(program, {"--config_file", "--config-file"}) ||
+         std::ranges::any_of(kSeveral, [&](auto option) { return shell::has(program.words, option); });
+}
+
 /// nullopt: it listens on none, or on a free one.
 std::optional<ListenedPort> listened_port(const Program& program) {
   const auto name = shell::program_name(program.words[0]);
@@ -175,7 +184,7 @@ std::optional<ListenedPort> listened_port(const Program& program) {
   const auto launcher = launcher_of(program);
   if (launcher && launcher->port && !launcher->port->empty())
     return ListenedPort{.port = *launcher->port, .by_option = true};
-  const bool several = launcher && (launcher->name == "torchrun" || launcher->processes.value_or(1) > 1);
+  const bool several = launcher && binds_default_port(program, *launcher);
   if (several && !launcher->address && launcher->nodes.value_or(1) == 1 &&
       !shell::has(program.words, "--standalone") &&
       (launcher->name != "accelerate" || variable(program, "MASTER_PORT").empty()))

@@ -157,7 +157,7 @@ void check_open_server(const LintInput& input, Report& report) {
     // TRL's server has no key.
     const bool has_key = value_of(program, {"--api-key"}) || !variable(program, "VLLM_API_KEY").empty() ||
                          name == "trl" || shell::has(program.words, "trl.scripts.vllm_serve");
-    if (!program.works || !is_server(program) || has_key || value_of(program, {"--host"}) != "0.0.0.0")
+    if (!program.works || !is_engine(program) || has_key || value_of(program, {"--host"}) != "0.0.0.0")
       continue;
     return report.note(
         program.span,
@@ -440,27 +440,22 @@ std::optional<KillByName> kill_by_name(std::string_view command) {
 void check_kills_others(const LintInput& input, Report& report) {
   if (!input.script || has_option(input.batch, {"--exclusive"})) return;
   const SourceLines lines(input.script->file);
-  static const RE2 kCommon(R"(^ray$|^ray::|^torchrun$|vllm|sglang|uvicorn|^train\.py$)");
   for (const auto number : lines_of_commands(lines)) {
     const auto kill = kill_by_name(lines.command(number));
     if (!kill) continue;
     const bool python = kill->pattern == "python" || kill->pattern == "python3";
-    const bool common =
-        kill->whole && !kill->pattern.contains('$') && RE2::PartialMatch(kill->pattern, kCommon);
-    // Programs that other jobs run too.
-    static const RE2 kOfMany(R"(^(?:nvidia-smi|rocm-smi|ollama)$)");
-    const bool by_name = !kill->whole && RE2::PartialMatch(kill->pattern, kOfMany);
-    if (!python && !common && !by_name && !kill->sudo) continue;
+    const bool of_job = kill->pattern.empty() || kill->pattern.contains('$');
+    if (of_job && !kill->sudo) continue;
     const auto what = fmt::format("{}{} {}{}", kill->sudo ? "sudo " : "", kill->name,
                                   kill->whole ? "-f " : "", text::printable(kill->pattern));
     return report.note(
         lines.whole(number),
-        {kill->sudo ? fmt::format("{} kills the processes of all users on this machine", what)
-         : python   ? fmt::format("{} kills every Python process of the user on this machine", what)
-         : by_name  ? fmt::format("{} kills every {} of the user on this machine", what, kill->pattern)
-                    : fmt::format("{} kills every process of the user on this machine that has {} in its "
-                                   "command line",
-                                  what, kill->pattern),
+        {kill->sudo     ? fmt::format("{} kills the processes of all users on this machine", what)
+         : python       ? fmt::format("{} kills every Python process of the user on this machine", what)
+         : !kill->whole ? fmt::format("{} kills every {} of the user on this machine", what, kill->pattern)
+                        : fmt::format("{} kills every process of the user on this machine that has {} in its "
+                                      "command line",
+                                      what, kill->pattern),
          "also those of other jobs and sessions",
          "kill the process ids that the script has started: PID=$!, kill $PID", ""});
   }
@@ -517,7 +512,9 @@ const Registered<Rule> kills_others_rule{{
     .order = 458,
     .name = "kills-others",
     .title = "a cleanup that kills the processes of other jobs",
-    .explain = "pkill and killall choose processes by name, not by job.",
+    .explain =
+        "pkill and killall choose processes by name, not by job. Not reported if the job has whole nodes "
+        "(--exclusive), or if the pattern has a variable.",
     .source = "pkill(1)",
     .check = check_kills_others,
 }};

@@ -211,9 +211,15 @@ class ServerWaits {
       if (one.step && one.step == program.step) return nullptr;
       if (asks_[at] || program_name(one.words[0]) == "sleep") return nullptr;
       if (!one.works || !one.background || !is_server(one)) continue;
-      return is_told(program, port_of_server(one).port) ? &one : nullptr;
+      return is_told(program, port_of_server(one).port) || asks_ollama(one, program) ? &one : nullptr;
     }
     return nullptr;
+  }
+
+  /// Ollama's own clients know its port.
+  static bool asks_ollama(const Program& server, const Program& program) {
+    const auto name = program_name(program.words[0]);
+    return program_name(server.words[0]) == "ollama" && (name == "ollama" || name.starts_with("python"));
   }
 
   /// "--port 8000", "http://localhost:8000/v1", OPENAI_BASE_URL=...:8000. TRL waits for its server itself.
@@ -441,6 +447,17 @@ const Registered<Rule> blind_wait_rule{{
     .check = check_blind_wait,
 }};
 
+/// `[ "$code" != 000 ]`: any status but none at all ends the loop. 0: the line is not there.
+std::uint32_t line_of_any_status(const SourceLines& lines, const Loop& loop) {
+  static const RE2 kAsks(R"re(\bcurl\s[^|;]*http_code)re");
+  static const RE2 kNone(R"re((?:!=|-ne)\s*["']?0+["']?\s)re");
+  static const RE2 kStatus(R"re((?:=|==|-eq|=~)\s*["']?\^?\(?[2-5]\d\d|\b[2-5](?:\d\d|\*|\?\?)\s*[|)])re");
+  if (!RE2::PartialMatch(loop.text, kAsks) || RE2::PartialMatch(loop.text, kStatus)) return 0;
+  for (auto at = loop.begin; at <= loop.end; ++at)
+    if (RE2::PartialMatch(lines.line(at), kNone)) return at;
+  return 0;
+}
+
 /// `until curl -s URL; do`, without -f and without a look at the code of the answer.
 void check_any_answer(const LintInput& input, Report& report) {
   if (!input.script) return;
@@ -450,18 +467,23 @@ void check_any_answer(const LintInput& input, Report& report) {
   static const RE2 kCode(R"re(http_code|\s-w\s)re");
   static const RE2 kThrown(R"re(\s[1&]?>\s*/dev/null)re");
   static const RE2 kOfServer(R"re(localhost|127\.0\.0\.1|0\.0\.0\.0|://["']?\$|:\d{4,5}\b|:\$)re");
+  const auto tell = [&](std::uint32_t line) {
+    report.note(lines.whole(line),
+                {"any answer ends this wait, also an error",
+                 "curl succeeds if the server answers at all: SGLang answers 503 while it loads, and "
+                 "what else listens on the port answers 404",
+                 "curl -sf: it fails if the answer is an error", ""});
+  };
   for (const auto& loop : short_loops(lines)) {
+    if (!polls(loop)) continue;
+    if (const auto line = line_of_any_status(lines, loop); line != 0) tell(line);
     for (auto at = loop.begin; at <= loop.end; ++at) {
       std::string asks;
-      if (!polls(loop) || !RE2::PartialMatch(lines.command(at), kAsks, &asks) ||
-          RE2::PartialMatch(asks, kFails) || !RE2::PartialMatch(asks, kOfServer) ||
+      if (!RE2::PartialMatch(lines.command(at), kAsks, &asks) || RE2::PartialMatch(asks, kFails) ||
+          !RE2::PartialMatch(asks, kOfServer) ||
           (RE2::PartialMatch(asks, kCode) && !RE2::PartialMatch(lines.command(at), kThrown)))
         continue;
-      report.note(lines.whole(at),
-                  {"any answer ends this wait, also an error",
-                   "curl succeeds if the server answers at all: SGLang answers 503 while it loads, and "
-                   "what else listens on the port answers 404",
-                   "curl -sf: it fails if the answer is an error", ""});
+      tell(at);
     }
   }
 }
@@ -518,10 +540,36 @@ bool is_checked_behind(const SourceLines& lines, const Loop& loop) {
   return false;
 }
 
+constexpr auto kReadyInstead = "after done: [ $ready = 1 ] || exit 1, with ready=1 before the break";
+
+/// Of the first server that runs, but does not answer as long as the script asks: what starts all the same.
+void tell_of_slow_server(const Script& script, Report& report) {
+  for (const auto& trial : script.trials) {
+    const bool repeats = trial.hung && trial.hung->questions > 1;
+    const bool ray = program_name(script.programs[trial.program].words[0]) == "ray";
+    if (!repeats || ray || !trial.hung->exit_code || trial.hung->waited == 0) continue;
+    const auto& later = trial.hung->later;
+    const auto client = std::ranges::find_if(later, [&](std::size_t i) {
+      return !script.programs[i].background && !is_server(script.programs[i]);
+    });
+    if (client == later.end()) continue;
+    const auto& program = script.programs[*client];
+    return report.warning(
+        program.span,
+        {fmt::format("{} starts all the same if {} in line {} has not answered after {}", shown_name(program),
+                     shown_name(script.programs[trial.program]), script.programs[trial.program].span.line,
+                     shown_duration(trial.hung->waited)),
+         "a large model, or a first download, takes longer: what follows runs without the server, and fails "
+         "later or hangs",
+         kReadyInstead, ""});
+  }
+}
+
 void check_wait_runs_out(const LintInput& input, Report& report) {
   if (!input.script) return;
   const auto& script = *input.script;
   const SourceLines lines(script.file);
+  bool told = false;
   static const RE2 kLimited(
       R"re(^\s*(for\s+\w+\s+in\s+(\\?\$\(\s*seq\s|`\s*seq\s|\{\d+\.\.\S+\})|for\s+\(\(|while\s+(\[\[?\s+\S+\s+-l[te]\s|\(\()))re");
   static const RE2 kEnds(R"re(\bexit\b|\breturn\b|kill\s+-0|\bexec\b)re");
@@ -533,13 +581,15 @@ void check_wait_runs_out(const LintInput& input, Report& report) {
       return command.works && command.span.file == script.file && command.span.line > loop.end;
     });
     if (!waits || !used || RE2::PartialMatch(loop.text, kEnds) || is_checked_behind(lines, loop)) continue;
+    told = true;
     report.warning(
         lines.whole(loop.begin),
         {"the script goes on if nothing has answered when this loop runs out",
          "it counts its turns, but nothing below tells whether the last one succeeded: what follows runs "
          "without the server, and fails later or hangs",
-         "after done: [ $ready = 1 ] || exit 1, with ready=1 before the break", ""});
+         kReadyInstead, ""});
   }
+  if (!told) tell_of_slow_server(script, report);
 }
 
 const Registered<Rule> wait_runs_out_rule{{
@@ -548,9 +598,8 @@ const Registered<Rule> wait_runs_out_rule{{
     .title = "a wait for a server that goes on without it",
     .explain =
         "A loop with a fixed number of turns ends either because the server answered (break) or because it "
-        "ran "
-        "out. Its exit code does not tell which. Not reported if the loop exits on failure, or if the lines "
-        "below it check.",
+        "ran out. Its exit code does not tell which. Not reported if the lines below the loop check. bash "
+        "also runs the script with a server that never answers.",
     .source = "bash(1), Compound Commands",
     .check = check_wait_runs_out,
 }};

@@ -88,10 +88,53 @@ bool leaves_more(const Script& script, const Program& program) {
   return trial != nullptr && trial->exit_code && trial->ends_nothing;
 }
 
+/// `ray start`, which returns, and a program behind it: the cluster stays.
+void tell_of_ray_left(const Script& script, Report& report) {
+  const auto& programs = script.programs;
+  const auto own = [&](const Program& one) { return one.works && one.span.file == script.file; };
+  const auto ray = std::ranges::find_if(programs, [&](const Program& one) {
+    return own(one) && program_name(one.words[0]) == "ray" && shell::has(one.words, "start") &&
+           shell::has(one.words, "--head") && !one.background && !is_ray_node(one);
+  });
+  if (ray == programs.end()) return;
+  const auto last = std::find_if(programs.rbegin(), programs.rend(), [&](const Program& one) {
+    return own(one) && !one.background &&
+           (program_name(one.words[0]) != "ray" || shell::has(one.words, "submit"));
+  });
+  if (last == programs.rend() || last->span.line <= ray->span.line) return;
+  // A function or a trap may stop it at the end.
+  static const RE2 kStops(R"re(\btrap\b|\bray\s+stop\b|\bpkill\b|\bkillall\b)re");
+  const SourceLines lines(script.file);
+  for (auto at = last->span.line; at <= lines.count(); ++at)
+    if (RE2::PartialMatch(lines.line(at), kStops)) return;
+  if (has_exit_trap(script)) return;
+  report.note(ray->span,
+              {fmt::format("Ray goes on when {} in line {} has ended", shown_name(*last), last->span.line),
+               "it holds its port and what its workers hold against the next start, whose programs "
+               "join this cluster",
+               "ray stop at the end, by trap 'ray stop' EXIT", ""});
+}
+
+/// `python train.py &`, and a `wait` for it without a trap.
+void tell_of_interrupted(const Script& script, Report& report) {
+  static const RE2 kTraps(R"re((?m)(?:^|[;&|({])\s*trap\b)re");
+  if (RE2::PartialMatch(script.file->text, kTraps)) return;
+  const auto left = std::ranges::find_if(script.programs, [&](const Program& one) {
+    return one.works && one.background && !one.step && one.waited.is_awaited && one.span.file == script.file;
+  });
+  if (left == script.programs.end()) return;
+  report.note(left->span,
+              {fmt::format("if the script is interrupted while it waits, {} goes on", shown_name(*left)),
+               "what a script starts in the background ignores Ctrl-C, and SIGTERM ends only the "
+               "script: its programs hold their GPUs against the next start",
+               "trap 'kill $(jobs -p)' EXIT, above the first of them", ""});
+}
+
 void check_server_left(const LintInput& input, Report& report) {
   // The end of a job ends what it has started, and a container ends with its first process.
   if (!input.script || input.slurm || !input.batch.empty()) return;
   const auto& script = *input.script;
+  tell_of_ray_left(script, report);
   const auto text = without_comments(SourceLines(script.file));
   static const RE2 kEnds(
       R"re((?m)(?:^|[;&|({]|\bthen|\bdo|\belse)\s*(?:trap|wait|fuser|docker|podman|disown)\b|\b(?:ray|compose)\s+(?:stop|down)\b)re");
@@ -129,6 +172,7 @@ void check_server_left(const LintInput& input, Report& report) {
          "it holds its GPUs and its port against the next start: outside of a job nothing else ends it",
          "PID=$!; trap 'kill $PID' EXIT", ""});
   }
+  tell_of_interrupted(script, report);
 }
 
 const Registered<Rule> server_left_rule{{
@@ -267,8 +311,9 @@ bool is_checked(const SourceLines& lines, const ScriptCommand& command) {
 }
 
 void check_setup_unchecked(const LintInput& input, Report& report) {
-  if (!input.script || input.batch.empty() || input.by_nlaunch) return;
+  if (!input.script || input.by_nlaunch) return;
   const auto& script = *input.script;
+  const bool batch = input.slurm || !input.batch.empty();
   OptionByShell errexit(script, kErrexit);
   const SourceLines lines(script.file);
   const ScriptCommand* first = nullptr;
@@ -283,7 +328,9 @@ void check_setup_unchecked(const LintInput& input, Report& report) {
           {fmt::format("if this {} fails, the script goes on", what),
            what == "cd" ? "its programs run in another directory, or do not find their files there"
                         : "its programs run in another environment: an older library, or none",
-           "set -e below the #SBATCH lines, or … || exit 1 here", ""});
+           batch ? "set -e below the #SBATCH lines, or … || exit 1 here"
+                 : "set -e above, or … || exit 1 here",
+           ""});
     }
     if (first == nullptr && command.shell == script.shell && !ends && !preparation(command).empty() &&
         !is_checked(lines, command))
@@ -295,8 +342,9 @@ const Registered<Rule> setup_unchecked_rule{{
     .order = 472,
     .name = "setup-unchecked",
     .title = "a directory or an environment that may be missing, in a script that goes on then",
-    .explain = "bash goes on behind a command that fails, unless set -e is on: a job without its directory "
-               "or environment fails later, in another place, or runs with other packages.",
+    .explain =
+        "bash goes on behind a command that fails, unless set -e is on: a script without its directory "
+        "or environment fails later, in another place, or runs with other packages.",
     .source = "bash(1), set -e; ShellCheck SC2164",
     .check = check_setup_unchecked,
 }};
