@@ -164,5 +164,41 @@ TEST(SubmissionUnchecked, WhereTheNextJobIsSubmittedAllTheSame) {
     EXPECT_EQ(told(fine), Texts{}) << fine;
 }
 
+TEST(StaysPending, AJobWhosePredecessorHasFailed) {
+  EXPECT_EQ(
+      whole("stays-pending", script("id=$(sbatch --parsable a.sh)\nsbatch --dependency=afterok:$id b.sh\n")),
+      (Texts{"if the job that this one waits for fails, this one stays pending for ever",
+             "its reason is then DependencyNeverSatisfied, until somebody cancels it, unless slurm.conf has "
+             "kill_invalid_depend",
+             "sbatch --kill-on-invalid-dep=yes, or afterany and a test of what it needs",
+             "sbatch(1), --dependency, --kill-on-invalid-dep; slurm.conf(5), DependencyParameters"}));
+  for (const std::string fine :
+       {"id=$(sbatch --parsable a.sh)\nsbatch --kill-on-invalid-dep=yes --dependency=afterok:$id b.sh\n",
+        "id=$(sbatch --parsable a.sh)\nsbatch --dependency=afterany:$id b.sh\n",
+        "sbatch a.sh\nsbatch b.sh\n"})
+    EXPECT_EQ(found("stays-pending", script(fine)), Texts{}) << fine;
+}
+
+TEST(ServerFails, AWorkerOfRayWhoseHeadAnswers) {
+  const std::string job =
+      "#!/bin/bash\n#SBATCH --nodes=4 --exclusive\nnodes=($(scontrol show hostnames $SLURM_JOB_NODELIST))\n"
+      "srun -N1 -n1 -w ${nodes[0]} ray start --head --port 6379 --block &\nsleep 60\n"
+      "srun --overlap -N1 -n1 -w ${nodes[0]} ray status || exit 1\n"
+      "srun -N3 -n3 -x ${nodes[0]} ray start --address ${nodes[0]}:6379 --block &\nsleep 30\n";
+  EXPECT_EQ(found("server-fails", script(job + "python main.py\n")),
+            Texts{"note job.sh:7:1 if ray start fails at its start, main.py in line 9 starts all the same"});
+}
+
+TEST(ServerFails, AServerOfTheUsersOwnIsOneIfTheScriptAsksIt) {
+  const std::string loop = "for i in $(seq 60); do\n  curl -sf localhost:5001/ok && break\n  sleep 5\ndone\n";
+  EXPECT_EQ(found("death-unnoticed", script("python reward.py --port 5001 &\n" + loop + "python train.py\n")),
+            Texts{"note job.sh:1:1 nothing notices if reward.py exits"});
+  EXPECT_EQ(found("death-unnoticed", script("python reward.py --port 5001 &\npython train.py\n")), Texts{});
+  // Of two that name the port, the first is the server.
+  EXPECT_EQ(found("death-unnoticed", script("python reward.py --port 5001 &\n" + loop +
+                                            "python client.py --port 5001 &\nwait -n\n")),
+            Texts{});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

@@ -195,5 +195,32 @@ TEST(LogOverwritten, WithinARun) {
       EXPECT_NE(one.find(next), std::string::npos) << fine << one;
 }
 
+TEST(SharedOutput, OfATraining) {
+  EXPECT_EQ(whole("shared-output", script("torchrun --standalone train.py --output_dir ckpt/sft\n")),
+            (Texts{"the next run of this script writes into ckpt/sft too",
+                   "it overwrites what this one has saved, and two runs at once mix their checkpoints",
+                   "--output_dir ckpt/sft-$(date +%F-%H%M%S)", "sbatch(1), SLURM_JOB_ID"}));
+  const auto job = [](const std::string& text) {
+    return found("shared-output", script("#!/bin/bash\n#SBATCH --array=0-3\n" + text));
+  };
+  EXPECT_EQ(job("python train.py trainer.default_local_dir=ckpt/a\n"),
+            Texts{"note job.sh:3:1 all tasks of the array write into ckpt/a"});
+  for (const std::string fine :
+       {"python train.py --output_dir ckpt/$SLURM_ARRAY_TASK_ID\n", "python eval.py --output_dir out\n",
+        "python train.py --output_dir /tmp/a\n", "python train.py --output_dir ckpt --resume auto\n",
+        "python train.py --output_dir ${OUT:-ckpt}\n",
+        "OUT=ckpt/$(date +%s)\npython train.py --output_dir $OUT\n",
+        "torchrun --standalone pretrain.py --save ckpt --load ckpt\n", "python train.py --save true\n"})
+    EXPECT_EQ(job(fine), Texts{}) << fine;
+}
+
+TEST(LogOverwritten, WithinATaskAndByOthers) {
+  EXPECT_EQ(found("log-overwritten",
+                  script("#!/bin/bash\n#SBATCH --array=0-3\n#SBATCH --output=%A_%a.out\nfor i in 1 2; do\n"
+                         "  python a.py $i > /data/a.log\ndone\n")),
+            (Texts{"warning job.sh:5:3 each time it runs, this line overwrites /data/a.log",
+                   "note job.sh:5:3 all tasks of the array write /data/a.log"}));
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

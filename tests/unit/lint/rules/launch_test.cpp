@@ -227,6 +227,18 @@ TEST(FixedPort, OfALauncherThatIsToldNone) {
     EXPECT_EQ(port(fine), Texts{}) << fine;
 }
 
+TEST(FixedPort, OfLaunchersThatCountTheGpusThemselves) {
+  const auto port = [](const std::string& text) { return found("fixed-port", script(text)); };
+  EXPECT_EQ(
+      port("accelerate launch --config_file zero3.yaml a.py\n"),
+      Texts{"note job.sh:1:1 accelerate uses port 29500, its default: a second run on this machine fails"});
+  EXPECT_EQ(port("accelerate launch --multi_gpu a.py\n").size(), 1U);
+  EXPECT_EQ(
+      port("deepspeed a.py --deepspeed z.json\n"),
+      Texts{"note job.sh:1:1 deepspeed uses port 29500, its default: a second run on this machine fails"});
+  EXPECT_EQ(port("accelerate launch a.py\n"), Texts{});
+}
+
 TEST(FixedPort, OfServersAndRay) {
   const auto port = [](const std::string& text) { return found("fixed-port", script(one_node(text, 1))); };
   EXPECT_EQ(port("ray start --head --port=6379\npython a.py\n").size(), 1U);

@@ -95,6 +95,12 @@ TEST(NoFolder, OutputIntoAFolderThatIsNotThere) {
                    "warning job.sh:3:1 bash cannot write to c/, which does not exist"}));
 }
 
+TEST(NoFolder, IsToldOnceAlsoIfTheFileHasTheNumberOfTheJob) {
+  EXPECT_EQ(found("no-folder", script("#!/bin/bash\n#SBATCH -N 1\nsrun python a.py > out/$SLURM_JOB_ID.txt\n"
+                                      "srun python b.py > out/b.txt\n")),
+            Texts{"warning job.sh:3:1 bash cannot write to out/, which does not exist"});
+}
+
 TEST(NoFolder, OneThatIsMadeOrMayBeOnTheCluster) {
   for (const std::string text : {"mkdir -p log\npython a.py > log/x", "mkdir -p log; cd log\npython a.py > x",
                                  "python a.py > /scratch/nlaunch-nowhere/x", "python a.py > x",

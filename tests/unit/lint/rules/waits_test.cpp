@@ -52,16 +52,36 @@ TEST(WaitRunsOut, NotIfItIsChecked) {
   const std::string loop = "for i in $(seq 60); do\n  curl -s localhost:8000 && break\n  sleep 5\ndone";
   for (const std::string& text :
        {loop + "\nif [ $i -eq 60 ]; then\n  exit 1\nfi\npython a.py\n",
-        loop + "\ncurl -sf localhost:8000 || exit\npython a.py\n",
-        loop + "\nkill -0 $! || exit 1\npython a.py\n", loop + "\n",
+        loop + "\ncurl -sf localhost:8000 || exit\npython a.py\n", loop + "\n",
         std::string("for i in $(seq 60); do\n  curl -s localhost:8000 && { ok=1; break; }\n  sleep 5\ndone\n"
-                    "[ $ok = 1 ] || echo no server\npython a.py\n"),
+                    "[ $ok = 1 ] || exit 1\npython a.py\n"),
         std::string("for i in $(seq 60); do\n  curl -s localhost:8000 && break\n  [ $i = 60 ] && exit 1\n  "
                     "sleep 5\ndone\n"
                     "python a.py\n"),
         std::string("for i in $(seq 3); do\n  curl -O http://x/$i && break\ndone\npython a.py\n"),
         std::string("for f in a b; do\n  curl -s localhost/$f && break\n  sleep 1\ndone\npython a.py\n")})
     EXPECT_EQ(found_on_node("wait-runs-out", "vllm serve a &\n" + text), Texts{}) << text;
+}
+
+TEST(WaitRunsOut, AServerThatRunsButNeverAnswersIsTried) {
+  const std::string loop =
+      "for i in $(seq 60); do\n  curl -s localhost:8000 && { ok=1; break; }\n  kill -0 $PID || exit 1\n  "
+      "sleep "
+      "5\ndone\n";
+  const std::string server = "vllm serve a &\nPID=$!\n";
+  EXPECT_EQ(
+      whole("wait-runs-out", script(server + loop + "python a.py\n")),
+      (Texts{
+          "a.py starts all the same if vllm in line 1 has not answered after 5 minutes",
+          "a large model, or a first download, takes longer: what follows runs without the server, and fails "
+          "later or hangs",
+          "after done: [ $ready = 1 ] || exit 1, with ready=1 before the break",
+          "bash(1), Compound Commands"}));
+  for (const std::string end : {"kill -0 $PID || exit 1\n", "[ $ok = 1 ] || echo no server\n"})
+    EXPECT_EQ(found("wait-runs-out", script(server + loop + end + "python a.py\n")).size(), 1U) << end;
+  for (const std::string& text : {server + loop + "[ $ok = 1 ] || exit 1\npython a.py\n",
+                                  server + "sleep 60\ncurl -s localhost:8000\npython a.py\n"})
+    EXPECT_EQ(found("wait-runs-out", script(text)), Texts{}) << text;
 }
 
 TEST(WaitRunsOut, WhatFailsWithoutEffectIsNoCheck) {
@@ -148,6 +168,13 @@ TEST(LongerThanJob, ASleep) {
     EXPECT_EQ(of_limit(limit, time), Texts{}) << limit << " " << time;
 }
 
+TEST(NoWait, OllamasClientsKnowItsPort) {
+  EXPECT_EQ(
+      found("no-wait", script("ollama serve &\npython eval.py\n")),
+      Texts{"warning job.sh:2:1 python starts at once after the server of line 1, and nothing waits for it"});
+  EXPECT_EQ(found("no-wait", script("ollama serve &\nsleep 10\npython eval.py\n")), Texts{});
+}
+
 TEST(NoWait, OfWhatIsToldThePort) {
   const auto of_client = [](const std::string& text) {
     return found("no-wait", script("#!/bin/bash\nvllm serve m --port 8123 &\n" + text));
@@ -185,6 +212,21 @@ TEST(AnyAnswer, EndsTheWait) {
         "if curl -s --fail localhost:8000; then break; fi",
         "if curl -s localhost:8000 | grep -q ok; then break; fi", "if nc -z localhost 8000; then break; fi",
         "if [ $(curl -s -o /dev/null -w '%{http_code}' localhost:8000) = 200 ]; then break; fi"})
+    EXPECT_EQ(loop(fine), Texts{}) << fine;
+}
+
+TEST(AnyAnswer, AnyStatusButNone) {
+  const auto loop = [](const std::string& test) {
+    return found("any-answer",
+                 script("while true; do\n  code=$(curl -s -o /dev/null -w '%{http_code}' localhost:8000)\n  "
+                        "if " +
+                        test + "; then break; fi\n  sleep 5\ndone\n"));
+  };
+  EXPECT_EQ(loop("[ \"$code\" != \"000\" ]"),
+            Texts{"note job.sh:3:3 any answer ends this wait, also an error"});
+  EXPECT_EQ(loop("[[ $code -ne 0 ]]").size(), 1U);
+  for (const std::string fine : {"[ $code = 200 ]", "[[ $code =~ ^2 ]]", "[[ $code != 000 && $code == 2* ]]",
+                                 "[ $code -eq 200 ] || [ $code -eq 404 ]"})
     EXPECT_EQ(loop(fine), Texts{}) << fine;
 }
 

@@ -65,6 +65,11 @@ TEST(SetupUnchecked, WhereTheScriptGoesOn) {
     EXPECT_EQ(found_on_node("setup-unchecked", line + "\npython train.py\n").size(), 1U) << line;
 }
 
+TEST(SetupUnchecked, AlsoInAScriptThatIsNoJob) {
+  EXPECT_EQ(whole("setup-unchecked", script("git clone https://x/y/kit\ncd kit\npython train.py\n")).at(2),
+            "set -e above, or … || exit 1 here");
+}
+
 TEST(SetupUnchecked, NotIfItIsCheckedOrCannotFail) {
   for (const std::string text :
        {"set -e\ncd /no/such/place\npython a.py\n", "cd /no/such/place || exit 1\npython a.py\n",
@@ -96,10 +101,39 @@ TEST(ServerLeft, IfTheScriptIsKilled) {
             Texts{"note job.sh:1:1 if the script is killed while a.py runs, vllm goes on"});
 }
 
+TEST(ServerLeft, ARayClusterThatNothingStops) {
+  EXPECT_EQ(
+      whole("server-left", script("ray start --head --num-gpus 8\npython train.py\n")),
+      (Texts{"Ray goes on when train.py in line 2 has ended",
+             "it holds its port and what its workers hold against the next start, whose programs join this "
+             "cluster",
+             "ray stop at the end, by trap 'ray stop' EXIT", "bash(1), trap"}));
+  EXPECT_EQ(
+      found("server-left", script("ray stop\nray start --head\nray job submit -- python a.py\n")).size(), 1U);
+  for (const std::string fine :
+       {"ray start --head\npython train.py\nray stop\n",
+        "trap 'ray stop' EXIT\nray start --head\npython a.py\n", "ray start --head\n",
+        "ray start --head --block\n", "ray start --head\nray status\n"})
+    EXPECT_EQ(found("server-left", script(fine)), Texts{}) << fine;
+  EXPECT_EQ(found_on_node("server-left", "ray start --head\npython train.py\n"), Texts{});
+}
+
+TEST(ServerLeft, WhatAnInterruptedScriptWaitsFor) {
+  EXPECT_EQ(
+      whole("server-left", script("python a.py &\npython b.py &\nwait\n")),
+      (Texts{"if the script is interrupted while it waits, a.py goes on",
+             "what a script starts in the background ignores Ctrl-C, and SIGTERM ends only the script: its "
+             "programs hold their GPUs against the next start",
+             "trap 'kill $(jobs -p)' EXIT, above the first of them", "bash(1), trap"}));
+  for (const std::string fine :
+       {"trap 'kill 0' INT TERM\npython a.py &\nwait\n", "python a.py &\n", "sleep 5 &\npython a.py\nwait\n"})
+    EXPECT_EQ(found("server-left", script(fine)), Texts{}) << fine;
+  EXPECT_EQ(found_on_node("server-left", "python a.py &\nwait\n"), Texts{});
+}
+
 TEST(ServerLeft, NotIfSomethingEndsIt) {
   for (const std::string text :
        {"vllm serve m & P=$!\ntrap 'kill $P' INT TERM\npython a.py\nkill $P\n",
-        "vllm serve m &\npython a.py\nwait\n",
         "trap 'kill $P' TERM\nset -e\nvllm serve m & P=$!\npython a.py || true\nkill $P\n",
         "nohup vllm serve m &\npython a.py\n", "nohup vllm serve m &\n",
         "vllm serve m &\ntrap 'kill $!' EXIT\npython a.py\n", "vllm serve m &\n",
