@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/exit_code.h"
 #include "base/json.h"
@@ -92,7 +94,7 @@ class Lint {
     }
     Diagnostics unread;
     if (!args_.plan.plan_file.empty()) add(look_at_plan(""), unread);
-    for (const auto& file : args_.files) add(look_at(file), unread);
+    for (const auto& file : args_.files) add_script(file, args_.job, unread);
     if (!unread.empty()) context_.console.error(unread);
     show(!unread.has_errors());
     const auto is = [&](Severity severity) {
@@ -103,6 +105,26 @@ class Lint {
   }
 
  private:
+  /// The scripts that it submits, too, as it calls them.
+  void add_script(const std::string& path, const lint::ScriptJob& job, Diagnostics& unread) {
+    std::error_code error;
+    const auto key = std::filesystem::weakly_canonical(path, error).native();
+    if (!read_.insert(key).second) return;
+    auto input = look_at(path, job);
+    const auto submitted = input ? std::move(input->submitted) : std::vector<lint::SubmittedScript>();
+    add(std::move(input), unread);
+    for (const auto& one : submitted) {
+      const auto beside = std::filesystem::proximate(one.path, error).native();
+      if (!std::filesystem::is_regular_file(one.path, error)) continue;
+      auto called = args_.job;
+      called.nodes.reset();
+      called.arguments = one.arguments;
+      called.variables.insert(called.variables.end(), one.variables.begin(), one.variables.end());
+      called.options = {one.options, one.span};
+      add_script(beside.starts_with("..") ? one.path : beside, called, unread);
+    }
+  }
+
   void add(Result<lint::LintInput> input, Diagnostics& unread) {
     if (!input) return unread.append(input.error());
     launch::add_machine(*input);
@@ -124,7 +146,7 @@ class Lint {
     return launch::lint_input(*plan, machine_.install(), context_.environment, true, releases_);
   }
 
-  Result<lint::LintInput> look_at(const std::string& path) {
+  Result<lint::LintInput> look_at(const std::string& path, const lint::ScriptJob& job) {
     auto text = sys::read_regular_file(path, kLargestInput);
     if (!text) return std::unexpected(text.error());
     const auto file = std::make_shared<const SourceFile>(SourceFile{path, std::move(*text)});
@@ -133,7 +155,7 @@ class Lint {
     if (kind == lint::FileKind::profile) {
       return failure("cli.lint", "{} is a site profile: lint an experiment with --site {}", path, path);
     }
-    auto input = lint::file_input(file, args_.job);
+    auto input = lint::file_input(file, job);
     if (input && !args_.plan.site.empty()) {
       const auto site = load_site(args_.plan, context_, machine_);
       if (!site) return std::unexpected(site.error());
@@ -158,6 +180,7 @@ class Lint {
   launch::MachineSource machine_;
   std::map<std::string, Version> releases_;
   std::vector<lint::Finding> findings_;
+  std::set<std::string> read_;  ///< files
   std::size_t settings_ = 0;
 };
 

@@ -145,6 +145,7 @@ struct Trial {
   bool sure = true;  ///< false: it asked for something that is made up, and may depend on the failure
   std::vector<std::size_t> later{};        ///< programs that start after it without a failure, and did
   std::vector<Substitute> replacements{};  ///< what started only because of the failure, or once more
+  std::uint32_t skipped_line = 0;          ///< the line behind it, if that did not run then; 0: it did
   std::uint32_t submits_itself = 0;        ///< the line on which the job submits or requeues itself; 0: none
   std::shared_ptr<const Trial> hung{};  ///< of a server: what the script does if it runs, but never answers
 };
@@ -210,6 +211,15 @@ struct Script {
   std::shared_ptr<const Script> in_next_job{};
 };
 
+/// A script that a script submits as a job.
+struct SubmittedScript {
+  std::string path;
+  std::vector<std::string> arguments;
+  std::vector<std::string> variables;  ///< "NAME=VALUE"
+  std::vector<std::string> options;    ///< of sbatch
+  SourceSpan span;                     ///< of that command
+};
+
 struct LintInput {
   std::vector<std::shared_ptr<const SourceFile>> files;  ///< from which all of this was read
   std::vector<Environment> environments;
@@ -232,6 +242,7 @@ struct LintInput {
   std::vector<ExposedSecret> secrets;  ///< in a script's text and its commands
   std::vector<Reading> readings;
   std::optional<Script> script;
+  std::vector<SubmittedScript> submitted;
   std::set<std::string> began_with;     ///< names in a script's initial environment
   std::vector<std::string> existing{};  ///< what the user says the cluster has: as in shell::RecordRequest
   /// Whether a directory exists on this machine; empty: not checked (a script is often linted elsewhere).

@@ -165,10 +165,23 @@ std::shared_ptr<const Script> in_next_job(const std::shared_ptr<const SourceFile
   return next->programs.empty() ? nullptr : next;
 }
 
+/// The scripts that it submits, each once, as they are called first.
+std::vector<SubmittedScript> submitted_scripts(const std::vector<shell::Submission>& submissions,
+                                               const SourceLines& lines) {
+  constexpr std::size_t kMost = 8;
+  std::vector<SubmittedScript> scripts;
+  for (const auto& one : submissions) {
+    const bool known = std::ranges::find(scripts, one.script, &SubmittedScript::path) != scripts.end();
+    if (!one.script.empty() && !known && scripts.size() < kMost)
+      scripts.push_back({one.script, one.arguments, one.variables, one.options, lines.whole(one.line)});
+  }
+  return scripts;
+}
+
 }  // namespace
 
 LintInput recorded_script(const std::shared_ptr<const SourceFile>& file, const ScriptJob& job) {
-  auto input = script_input(file);
+  auto input = script_input(file, job.options);
   if (job.nodes) input.nodes = *job.nodes;
   // bash treats each carriage return as part of a word, so nothing it does would be what is meant.
   if (file->text.find("\r\n") != std::string::npos) return input;
@@ -191,7 +204,8 @@ LintInput recorded_script(const std::shared_ptr<const SourceFile>& file, const S
   const auto recording = there ? record_where_it_fits(request) : record_all(request);
   if (recording) {
     auto unread = std::move(input.script->unread);
-    input = script_input(file, recording->recording, request.allocation, path);
+    input = script_input(file, recording->recording, request.allocation, path, job.options);
+    input.submitted = submitted_scripts(recording->recording.submitted, SourceLines(file));
     input.script->trials = try_failures(recording->request, recording->recording, input);
     input.script->unchecked_submission = try_submission(recording->request, recording->recording, file);
     if (ran_to_its_end(*input.script) && !input.script->programs.empty())

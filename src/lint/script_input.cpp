@@ -129,10 +129,10 @@ std::string folder_of(const shell::Recording& recording) {
 class RecordingReader {
  public:
   RecordingReader(const std::shared_ptr<const SourceFile>& file, const shell::Recording& recording,
-                  const shell::Allocation& allocation, const std::string& path)
+                  const shell::Allocation& allocation, const std::string& path, const SbatchOptions& options)
       : recording_(recording),
         allocation_(allocation),
-        input_(script_input(file)),
+        input_(script_input(file, options)),
         sources_(file, path, folder_of(recording)) {
     input_.script->folder = sources_.folder();
     for (const auto& entry : recording.environment) {
@@ -749,8 +749,9 @@ class RecordingReader {
 }  // namespace
 
 LintInput script_input(const std::shared_ptr<const SourceFile>& file, const shell::Recording& recording,
-                       const shell::Allocation& allocation, const std::string& path) {
-  return RecordingReader(file, recording, allocation, path).read();
+                       const shell::Allocation& allocation, const std::string& path,
+                       const SbatchOptions& options) {
+  return RecordingReader(file, recording, allocation, path, options).read();
 }
 
 }  // namespace nlaunch::lint

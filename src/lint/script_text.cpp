@@ -383,7 +383,22 @@ std::string names_read(const SourceLines& lines) {
   return names;
 }
 
-LintInput script_input(const std::shared_ptr<const SourceFile>& file) {
+namespace {
+
+/// Without the directives that the command line overrides.
+void put_first(const SbatchOptions& options, std::vector<StepOption>& batch) {
+  std::vector<StepOption> all;
+  read_options(options.words, options.span, all, nullptr);
+  const auto name_of = [](const StepOption& one) { return one.text.substr(0, one.text.find('=')); };
+  std::erase_if(batch, [&](const StepOption& one) {
+    return std::ranges::find(all, name_of(one), name_of) != all.end();
+  });
+  batch.insert(batch.begin(), all.begin(), all.end());
+}
+
+}  // namespace
+
+LintInput script_input(const std::shared_ptr<const SourceFile>& file, const SbatchOptions& options) {
   LintInput input;
   input.files = {file};
   input.environments.emplace_back();
@@ -420,6 +435,7 @@ LintInput script_input(const std::shared_ptr<const SourceFile>& file) {
                                      input.batch.begin() + static_cast<std::ptrdiff_t>(known),
                                      input.batch.end());
   }
+  put_first(options, input.batch);
   input.slurm = !input.batch.empty() || !input.components.empty();
   if (const auto nodes = text::whole_number<std::uint32_t>(value_of(input.batch, "--nodes")))
     input.nodes = *nodes;

@@ -90,6 +90,27 @@ bool is_timeout(const shell::RecordedCommand& command) {
   return shell::program_name(command.argv[0]) == "timeout";
 }
 
+/// The line behind the program, if bash ran it less often when it failed: `set -e` ended the shell before
+/// it. 0: none.
+std::uint32_t skipped_line(const shell::RecordedCommand& program, const shell::Recording& first,
+                           const shell::Recording& again) {
+  // The first line behind the program that its shell ran.
+  const auto start = std::ranges::find_if(first.traced, [&](const auto& one) {
+    return one.script == program.script && one.line == program.line;
+  });
+  if (start == first.traced.end()) return 0;
+  const auto next = std::find_if(start + 1, first.traced.end(), [&](const auto& one) {
+    return one.shell == start->shell && one.line != program.line;
+  });
+  if (next == first.traced.end() || next->script != program.script || next->line < program.line) return 0;
+  const auto times = [&](const shell::Recording& recording) {
+    return std::ranges::count_if(recording.traced, [&](const auto& one) {
+      return one.script == next->script && one.line == next->line;
+    });
+  };
+  return times(again) < times(first) ? next->line : 0;
+}
+
 /// What the script did behind the first failure.
 Trial result_of(std::size_t program, const shell::FailingProgram& failing, const shell::Recording& first,
                 const shell::Recording& again, const Script& script) {
@@ -97,6 +118,7 @@ Trial result_of(std::size_t program, const shell::FailingProgram& failing, const
   Trial trial{.program = program, .serves = failing.serves};
   trial.turns = turns_of(first, own);
   trial.sure = again.guessed.empty();
+  trial.skipped_line = skipped_line(first.commands.at(script.programs[program].recorded_as), first, again);
   if (again.stopped.empty()) trial.exit_code = again.exit_code;
   // What `timeout` starts ends after a time that has not passed here.
   trial.waits = again.waits && std::ranges::none_of(again.commands, is_timeout);

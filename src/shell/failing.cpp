@@ -14,7 +14,11 @@ bool Failing::is_now(const std::vector<RecordedCommand>& commands) {
   if (!any() || !request_.failing->is(command)) return false;
   const auto number = command.launcher.value_or(commands.size());
   if (!first_) first_ = number;
-  return request_.failing->serves || first_ == number;
+  const bool fails = request_.failing->serves || first_ == number;
+  if (fails)
+    for (const auto& [descriptor, path] : command.files)
+      if (descriptor != 0) outputs_.insert(path);
+  return fails;
 }
 
 bool Failing::concerns(const Words& query) const {

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <ctime>
 #include <optional>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "shell/recorder.h"
@@ -30,6 +32,9 @@ class Failing {
   /// True after that.
   [[nodiscard]] bool has_begun() const { return first_.has_value(); }
 
+  /// True if this file is the output of what failed.
+  [[nodiscard]] bool wrote(const std::string& path) const { return outputs_.contains(path); }
+
   /// True for a query, after the failure, to a host of the job, or for one of its processes unless the server
   /// hangs: it fails.
   [[nodiscard]] bool concerns(const Words& query) const;
@@ -47,6 +52,7 @@ class Failing {
   const RecordRequest& request_;
   const std::uint64_t began_ = static_cast<std::uint64_t>(::time(nullptr));
   std::optional<std::size_t> first_;  ///< the launcher of the first that failed, or its own number
+  std::set<std::string> outputs_;     ///< files of what failed
   std::uint64_t slept_ = 0;           ///< seconds, by `sleep` in the foreground
 };
 

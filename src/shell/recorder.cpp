@@ -182,7 +182,7 @@ class Recorder final : public Watcher {
     if (runs && watches_output(start, argv)) {
       if (follows_file(argv)) shows_output_.insert(file_of(start, STDOUT_FILENO));
       const bool finds = !failing_.server_hangs() && looks_for_failure(start, argv) == failing_.server();
-      if (failing_.has_begun())
+      if (failing_.has_begun() && may_see_failure(start, argv))
         recording_.guessed.push_back({places_.line_of(start.pid), text::shell_join(argv)});
       note(start, std::move(argv), Fate::answered);
       return answer({"", finds ? 0 : kFailed});
@@ -229,8 +229,7 @@ class Recorder final : public Watcher {
     if (auto interpreter = interpreter_of(start.path))
       return script("exec {} {} \"$@\"\n", *interpreter, text::shell_quote(start.path));
     if (auto said = answer_of(argv, request_.allocation, node_of_process(start))) {
-      if (failing_.concerns(argv) || commands_.asks_killed(argv))
-        said = Answer{"", kFailed};
+      if (failing_.concerns(argv) || commands_.asks_killed(argv)) said = Answer{"", kFailed};
       if (Allocation::is_port(text::trim(said->text))) said->text = free_port(start) + "\n";
       static const Options kKnown{"hostname",      "getent", "host",  "dig",    "nslookup", "ray",
                                   "get_free_port", "conda",  "mamba", "sbatch", "curl",     "wget"};
@@ -547,6 +546,14 @@ class Recorder final : public Watcher {
   [[nodiscard]] bool looks_for_failure(const ProgramStart& start, const Words& argv) const {
     return program_name(argv[0]).ends_with("grep") && std::ranges::any_of(argv, [&](const auto& word) {
              return names_failure(word) && !is_output(start, word);
+           });
+  }
+
+  /// It looks at the output of what has failed: what it finds there is not known.
+  [[nodiscard]] bool may_see_failure(const ProgramStart& start, const Words& argv) const {
+    return failing_.server() || !names_output(start, argv) ||
+           std::ranges::any_of(argv, [&](const auto& word) {
+             return failing_.wrote((fs::path(start.folder) / word).lexically_normal());
            });
   }
 

@@ -21,13 +21,11 @@
 namespace nlaunch::lint {
 namespace {
 
-/// `code=$?` at the start of a line: bash traces only what it reaches.
+/// `code=$?`, `local code=$?` at the start of a line: bash traces only what it reaches.
 bool takes_exit_code(const SourceSpan& span) {
-  const auto line = span.source_line();
-  const auto equals = line.find('=');
-  if (equals == std::string::npos || !is_variable_name(line.substr(0, equals))) return false;
-  const auto value = text::trim(std::string_view(line).substr(equals + 1));
-  return value == "$?" || value == "\"$?\"" || value.starts_with("$? ") || value.starts_with("$?;");
+  static const RE2 kTakes(
+      R"re(^\s*(?:(?:local|declare|export|readonly)\s+(?:-\w+\s+)*)?[A-Za-z_]\w*=(?:"\$\?"|\$\?)\s*(?:;|\s|$))re");
+  return RE2::PartialMatch(std::string(span.source_line()), kTakes);
 }
 
 bool is_indented(const SourceSpan& span) {
@@ -38,16 +36,20 @@ void check_exit_code_lost(const LintInput& input, Report& report) {
   if (!input.script || has_exit_trap(*input.script)) return;
   std::map<int, bool> errexit;
   std::map<int, const ScriptCommand*> last;  // of each shell
+  std::set<std::uint32_t> told;
   for (const auto& command : input.script->commands) {
     if (!errexit.contains(command.shell)) errexit[command.shell] = shebang_sets(*input.script, kErrexit);
     if (const auto now = sets_option(command, kErrexit)) errexit[command.shell] = *now;
     const auto* before = std::exchange(last[command.shell], &command);
-    if (before == nullptr || !errexit[command.shell] || before->span.file != command.span.file ||
-        before->span.line >= command.span.line || !takes_exit_code(command.span))
+    const bool tried = std::ranges::any_of(
+        input.script->trials, [&](const Trial& one) { return one.skipped_line == command.span.line; });
+    if (before == nullptr || (!errexit[command.shell] && !tried) || before->span.file != command.span.file ||
+        before->span.line >= command.span.line || !takes_exit_code(command.span) ||
+        follows_test(before->span, command.span))
       continue;
-    // Inside a function or a loop, the caller may check the failure.
-    if (is_indented(command.span) || is_indented(before->span) || follows_test(before->span, command.span))
-      continue;
+    // Inside a function or a loop, the caller may check the failure: a trial tells.
+    const bool inside = is_indented(command.span) || is_indented(before->span);
+    if (inside && (!tried || !told.insert(command.span.line).second)) continue;
     const auto& program = before->words[0];
     if (program.find('=') != std::string::npos) continue;
     report.error(command.span, {fmt::format("under set -e this line is reached only if {} succeeds",
@@ -519,6 +521,32 @@ const Registered<Rule> own_terminal_rule{{
         "nothing tells the script how the program ends.",
     .source = "tmux(1), send-keys, kill-session; screen(1), -d -m",
     .check = check_own_terminal,
+}};
+
+/// `n=$(grep -c WORD FILE || echo 0)`: two lines if nothing is found.
+void check_count_twice(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  static const RE2 kCounts(
+      R"re(\bgrep\s+(?:[^|&;()]*\s)?(?:-[a-zA-Z]*c[a-zA-Z]*|--count)\s[^|&;]*(?:2?>&?\s*\S+\s*)?\|\|\s*(?:echo|printf)\s+["']?0)re");
+  const SourceLines lines(input.script->file);
+  for (const auto number : lines_of_commands(lines)) {
+    if (!RE2::PartialMatch(lines.command(number), kCounts)) continue;
+    report.warning(
+        lines.whole(number),
+        {"if grep -c finds nothing, this prints 0 twice",
+         "grep -c prints 0 and exits with 1 then: what gets the two lines takes them for no number "
+         "(\"syntax error\", \"integer expression expected\")",
+         "grep -c … || true", ""});
+  }
+}
+
+const Registered<Rule> count_twice_rule{{
+    .order = 501,
+    .name = "count-twice",
+    .title = "a count that is printed twice",
+    .explain = "grep exits with 1 if it finds no line, also with -c, which prints the number all the same.",
+    .source = "grep(1), --count, EXIT STATUS",
+    .check = check_count_twice,
 }};
 
 }  // namespace

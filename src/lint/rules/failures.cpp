@@ -210,13 +210,24 @@ const Registered<Rule> server_fails_rule{{
     .check = check_server_fails,
 }};
 
-/// A test above this line has the name of a limit, or of a counter.
-bool is_limited(const SourceLines& lines, std::uint32_t number) {
+/// A test above this line has the name of a limit, or of a counter: a variable that the script adds to, or
+/// reads from a file.
+bool is_limited(const SourceLines& lines, const std::string& text, std::uint32_t number) {
   constexpr std::uint32_t kAbove = 12;
-  static const RE2 kCounts(
-      R"re((?i)(?:\b(?:if|while)\b|\[|\(\().*(?:restart|retr(?:y|ies)|attempt|count|max|tries|remain|chain|limit|iter|epoch|step|SECONDS|\s-(?:eq|ne|lt|le|gt|ge)\s))re");
-  for (auto at = number > kAbove ? number - kAbove : 1; at <= number; ++at)
-    if (RE2::PartialMatch(lines.line(at), kCounts)) return true;
+  static const RE2 kLimit(
+      R"re((?i)(?:\b(?:if|while)\b|\[|\(\().*(?:restart|retr(?:y|ies)|attempt|count|max|tries|remain|chain|limit|iter|epoch|step|SECONDS))re");
+  static const RE2 kCompares(R"re(\$\{?(\w+)[^\]]*\s-(?:eq|ne|lt|le|gt|ge)\s)re");
+  for (auto at = number > kAbove ? number - kAbove : 1; at <= number; ++at) {
+    if (RE2::PartialMatch(lines.line(at), kLimit)) return true;
+    std::string name;
+    if (!RE2::PartialMatch(lines.line(at), kCompares, &name)) continue;
+    const RE2 counts(
+        fmt::format(
+            R"re(\(\(\s*{0}\s*(?:\+\+|\+=)|\b{0}=["']?\$\(\(|\b{0}=["']?(?:\$\(\s*(?:cat|<)|`\s*cat)|\blet\s+{0}|\bread\s.*\b{0}\b|\$\(\(\s*\$?\{{?{0}\}}?\s*\+)re",
+            name),
+        RE2::Latin1);
+    if (RE2::PartialMatch(text, counts)) return true;
+  }
   return false;
 }
 
@@ -231,7 +242,7 @@ void check_endless_requeue(const LintInput& input, Report& report) {
       "job";
   const std::string instead = "[ \"${SLURM_RESTART_COUNT:-0}\" -lt 5 ] && scontrol requeue $SLURM_JOB_ID";
   for (const auto& trial : script.trials) {
-    if (trial.serves || trial.submits_itself == 0 || is_limited(lines, trial.submits_itself)) continue;
+    if (trial.serves || trial.submits_itself == 0 || is_limited(lines, text, trial.submits_itself)) continue;
     return report.note(
         lines.whole(trial.submits_itself),
         {fmt::format("if {} in line {} fails, the job starts again, without a limit",
@@ -245,7 +256,7 @@ void check_endless_requeue(const LintInput& input, Report& report) {
       script.trials, [](const Trial& one) { return !one.serves && one.exit_code.value_or(1) != 0; });
   if (RE2::PartialMatch(text, kTrap) || is_told) return;
   for (const auto number : lines_of_commands(lines))
-    if (RE2::PartialMatch(lines.command(number), kRequeues) && !is_limited(lines, number))
+    if (RE2::PartialMatch(lines.command(number), kRequeues) && !is_limited(lines, text, number))
       return report.note(lines.whole(number),
                          {"nothing limits how often the job requeues itself", why, instead, ""});
 }

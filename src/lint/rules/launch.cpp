@@ -242,6 +242,11 @@ std::string name_ports(const std::vector<FixedPort>& ports) {
 constexpr std::uint32_t kPartOfNode = 4;  // GPUs: fewer leave a part of the node to others
 constexpr std::uint32_t kWholeNode = 8;   // as many as most nodes have
 
+/// "--main_process_port "
+std::string option_of_launcher(const std::optional<Launcher>& launcher) {
+  return launcher && launcher->name == "accelerate" ? "--main_process_port " : "--master_port ";
+}
+
 void tell_fixed_port(const LintInput& input, const std::vector<FixedPort>& ports, Report& report) {
   const auto& [program, listened] = ports.front();
   const auto launcher = launcher_of(*program);
@@ -250,6 +255,8 @@ void tell_fixed_port(const LintInput& input, const std::vector<FixedPort>& ports
   const bool torch = !launcher || launcher->name == "torchrun";
   const bool part = input.gpus.value_or(0) < kPartOfNode;
   const bool array = has_tasks_at_once(input);
+  const bool has_own = !torch && listened.by_option;
+  const std::string of_job = "$((20000 + SLURM_JOB_ID % 10000))";
   report.note(
       listened.by_option ? program->span : place_of(input, *program, "MASTER_PORT"),
       {fmt::format("{}, but {}", name_ports(ports),
@@ -259,9 +266,10 @@ void tell_fixed_port(const LintInput& input, const std::vector<FixedPort>& ports
        array ? "the second one on a node fails with \"address already in use\", or meets the first one's "
                "processes"
              : "another job on this node that runs the same script may already use it",
-       listened.serves     ? listened.option + "$((20000 + SLURM_JOB_ID % 10000))"
-       : one_node && torch ? "MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000)), or torchrun --standalone"
-                           : "MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))",
+       listened.serves     ? listened.option + of_job
+       : has_own           ? option_of_launcher(launcher) + of_job
+       : one_node && torch ? "MASTER_PORT=" + of_job + ", or torchrun --standalone"
+                           : "MASTER_PORT=" + of_job,
        ""});
 }
 
@@ -287,10 +295,9 @@ void tell_port_of_machine(std::vector<FixedPort> ports, Report& report) {
       {fmt::format("{}: a second run on this machine fails", name_ports(ports)),
        listened.serves ? "its server cannot listen there, and its clients reach the first run's server"
                        : "\"address already in use\", or its processes meet those of the first run",
-       listened.serves                              ? listened.option + "${PORT:-" + listened.port + "}"
-       : launcher && launcher->name == "accelerate" ? "--main_process_port ${MASTER_PORT:-29500}"
-       : launcher && launcher->name == "deepspeed"
-           ? "--master_port ${MASTER_PORT:-29500}"
+       listened.serves ? listened.option + "${PORT:-" + listened.port + "}"
+       : launcher && launcher->name != "torchrun"
+           ? option_of_launcher(launcher) + "${MASTER_PORT:-29500}"
            : "torchrun --standalone, or --master_port ${MASTER_PORT:-29500}",
        ""});
 }

@@ -127,7 +127,7 @@ void tell_of_interrupted(const Script& script, Report& report) {
               {fmt::format("if the script is interrupted while it waits, {} goes on", shown_name(*left)),
                "what a script starts in the background ignores Ctrl-C, and SIGTERM ends only the "
                "script: its programs hold their GPUs against the next start",
-               "trap 'kill $(jobs -p)' EXIT, above the first of them", ""});
+               "trap 'trap - TERM; kill 0' INT TERM, above the first of them", ""});
 }
 
 void check_server_left(const LintInput& input, Report& report) {
@@ -316,25 +316,31 @@ void check_setup_unchecked(const LintInput& input, Report& report) {
   const bool batch = input.slurm || !input.batch.empty();
   OptionByShell errexit(script, kErrexit);
   const SourceLines lines(script.file);
-  const ScriptCommand* first = nullptr;
+  // The first directory and the first environment: each has its own consequence.
+  const ScriptCommand* folder = nullptr;
+  const ScriptCommand* environment = nullptr;
+  bool works = false;
   for (const auto& command : script.commands) {
     const bool ends = errexit.after(command);
     if (command.span.file != script.file) continue;
     // The programs of a pipeline have shells of their own.
-    if (first != nullptr && command.works) {
-      const auto what = preparation(*first);
-      return report.note(
-          first->span,
-          {fmt::format("if this {} fails, the script goes on", what),
-           what == "cd" ? "its programs run in another directory, or do not find their files there"
-                        : "its programs run in another environment: an older library, or none",
-           batch ? "set -e below the #SBATCH lines, or … || exit 1 here"
-                 : "set -e above, or … || exit 1 here",
-           ""});
-    }
-    if (first == nullptr && command.shell == script.shell && !ends && !preparation(command).empty() &&
-        !is_checked(lines, command))
-      first = &command;
+    works = command.works && (folder != nullptr || environment != nullptr);
+    if (works) break;
+    if (command.shell != script.shell || ends || is_checked(lines, command)) continue;
+    const auto what = preparation(command);
+    auto& first = what == "cd" ? folder : environment;
+    if (!what.empty() && first == nullptr) first = &command;
+  }
+  for (const auto* first : {folder, environment}) {
+    if (!works || first == nullptr) continue;
+    const auto what = preparation(*first);
+    report.note(
+        first->span,
+        {fmt::format("if this {} fails, the script goes on", what),
+         what == "cd" ? "its programs run in another directory, or do not find their files there"
+                      : "its programs run in another environment: an older library, or none",
+         batch ? "set -e below the #SBATCH lines, or … || exit 1 here" : "set -e above, or … || exit 1 here",
+         ""});
   }
 }
 

@@ -124,7 +124,7 @@ TEST(ServerLeft, WhatAnInterruptedScriptWaitsFor) {
       (Texts{"if the script is interrupted while it waits, a.py goes on",
              "what a script starts in the background ignores Ctrl-C, and SIGTERM ends only the script: its "
              "programs hold their GPUs against the next start",
-             "trap 'kill $(jobs -p)' EXIT, above the first of them", "bash(1), trap"}));
+             "trap 'trap - TERM; kill 0' INT TERM, above the first of them", "bash(1), trap"}));
   for (const std::string fine :
        {"trap 'kill 0' INT TERM\npython a.py &\nwait\n", "python a.py &\n", "sleep 5 &\npython a.py\nwait\n"})
     EXPECT_EQ(found("server-left", script(fine)), Texts{}) << fine;
