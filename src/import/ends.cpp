@@ -145,7 +145,8 @@ void remarks_of_servers(const Remarked& script, Imported& out) {
 
 /// The role of a program that runs beside another one, both in the background, and does not serve; nullptr
 /// if there is none.
-const ImportedRole* beside(const lint::Script& script, const Imported& out, std::size_t program) {
+const ImportedRole* beside(const lint::Script& script, const shell::Recording& recording, const Imported& out,
+                           std::size_t program) {
   const auto& one = script.programs[program];
   for (std::size_t i = program + 1; i < script.programs.size(); ++i) {
     const auto& other = script.programs[i];
@@ -153,7 +154,7 @@ const ImportedRole* beside(const lint::Script& script, const Imported& out, std:
         !other.works || !other.background || lint::is_server(other) || lint::is_ray_node(other);
     if (serves || (one.step && one.step == other.step) || shell::had_ended(one.waited, other.waited))
       continue;
-    const auto index = role_of(out, other.recorded_as);
+    const auto index = role_of(out, recording, other.recorded_as);
     const bool ends =
         index && out.roles[*index].ends_run.value_or(out.roles[*index].kind == RoleKind::learner);
     if (ends) return &out.roles[*index];
@@ -162,7 +163,7 @@ const ImportedRole* beside(const lint::Script& script, const Imported& out, std:
 }
 
 /// What the script does if the program of a role fails, as bash did it: a run stops, and fails.
-void remarks_of_failures(const lint::Script& script, Imported& out) {
+void remarks_of_failures(const lint::Script& script, const shell::Recording& recording, Imported& out) {
   auto& remarks = out.remarks[Destination::roles];
   struct Roles {
     std::vector<std::string> names{};
@@ -172,15 +173,19 @@ void remarks_of_failures(const lint::Script& script, Imported& out) {
   Roles passed;
   Roles hidden;
   bool tells_of_rest = false;
-  const auto add = [](Roles& roles, const std::string& name, std::uint32_t line, bool is_hidden) {
-    if (roles.names.empty()) roles.line = line;
-    roles.names.push_back(name);
-    roles.hidden = roles.hidden && is_hidden;
+  // Of a line that starts several in turn, each, though only the first failed.
+  const auto add_all = [&](Roles& roles, const ImportedRole& role, const lint::Trial& trial) {
+    const auto& part = out.parts[*role.part];
+    if (roles.names.empty()) roles.line = part.line;
+    for (const auto& one : out.roles)
+      if (&one == &role || (trial.turns > 1 && one.part && out.parts[*one.part].line == part.line))
+        roles.names.push_back(one.name);
+    roles.hidden = roles.hidden && trial.exit_code == 0;
   };
   if (script.trials.empty() && out.roles.size() > 1)
     remarks.push_back({0, "what the script does when a program fails was not tried: here the run stops"});
   for (const auto& trial : script.trials) {
-    const auto index = role_of(out, script.programs[trial.program].recorded_as);
+    const auto index = role_of(out, recording, script.programs[trial.program].recorded_as);
     if (!index || !trial.sure || !trial.exit_code) continue;
     const auto* role = &out.roles[*index];
     const auto line = out.parts[*role->part].line;
@@ -194,17 +199,19 @@ void remarks_of_failures(const lint::Script& script, Imported& out) {
                                            role->name, text::printable(trial.replacements[0].name),
                                            trial.replacements[0].line)});
     else if (!trial.later.empty())
-      add(passed, role->name, line, trial.exit_code == 0);
+      add_all(passed, *role, trial);
     else if (trial.exit_code == 0)
-      add(hidden, role->name, line, true);
-    else if (const auto* other = beside(script, out, trial.program);
-             other != nullptr && script.programs[trial.program].background && !trial.kills &&
-             !tells_of_rest) {
+      add_all(hidden, *role, trial);
+    const auto* other = beside(script, recording, out, trial.program);
+    const bool lets_run = other != nullptr && script.programs[trial.program].background && !trial.kills &&
+                          trial.replacements.empty() && trial.later.empty();
+    if (lets_run && !tells_of_rest) {
       tells_of_rest = true;
       remarks.push_back(
           {line, fmt::format("if {} fails, the script lets {} run to its end: here the run stops it",
                              role->name, other->name)});
-    } else if (trial.exit_code && *trial.exit_code != 1)
+    }
+    if (*trial.exit_code > 1 && trial.replacements.empty() && trial.later.empty())
       remarks.push_back({line, fmt::format("if {} fails, the script exits with {}: here the run exits with "
                                            "the code of {}",
                                            role->name, *trial.exit_code, role->name)});
@@ -251,7 +258,7 @@ void add_remarks_on_its_end(const Remarked& script, Imported& out) {
   remarks_of_unawaited(script, out);
   remark_of_ray(out);
   remarks_of_servers(script, out);
-  remarks_of_failures(*script.input.script, out);
+  remarks_of_failures(*script.input.script, script.recording, out);
 }
 
 }  // namespace nlaunch::import

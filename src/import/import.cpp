@@ -61,9 +61,9 @@ void import_walltime(const JobDirectives& directives, Imported& out) {
 }
 
 /// A server gets the time that the script gives it: how long it waits for one that never answers.
-void import_limits_of_waits(const lint::Script& script, Imported& out) {
+void import_limits_of_waits(const lint::Script& script, const shell::Recording& recording, Imported& out) {
   for (const auto& trial : script.trials) {
-    const auto index = role_of(out, script.programs[trial.program].recorded_as);
+    const auto index = role_of(out, recording, script.programs[trial.program].recorded_as);
     if (!index || !trial.hung || !trial.hung->exit_code || trial.hung->questions == 0 ||
         trial.hung->waited == 0)
       continue;
@@ -179,12 +179,15 @@ shell::Allocation parted_by_programs(const shell::Recording& recording, const sh
 
 }  // namespace
 
-std::optional<std::size_t> role_of(const Imported& imported, std::size_t command) {
-  for (std::size_t i = 0; i < imported.roles.size(); ++i) {
-    const auto& part = imported.roles[i].part;
-    if (part &&
-        std::ranges::find(imported.parts[*part].commands, command) != imported.parts[*part].commands.end())
-      return i;
+std::optional<std::size_t> role_of(const Imported& imported, const shell::Recording& recording,
+                                   std::size_t command) {
+  for (std::optional<std::size_t> at = command; at; at = recording.commands.at(*at).launcher) {
+    for (std::size_t i = 0; i < imported.roles.size(); ++i) {
+      const auto& part = imported.roles[i].part;
+      if (part &&
+          std::ranges::find(imported.parts[*part].commands, *at) != imported.parts[*part].commands.end())
+        return i;
+    }
   }
   return std::nullopt;
 }
@@ -208,7 +211,7 @@ Result<Imported> import_script(const lint::LintInput& input, const std::vector<l
   const auto lines = text::split(file.text, '\n');
   import_roles(recording, allocation,
                nodes == Nodes::alike ? allocation : parted_by_programs(recording, allocation, out), out);
-  import_limits_of_waits(*input.script, out);
+  import_limits_of_waits(*input.script, recording, out);
   import_steps(recording, out);
   import_environment(recording, lines, out);
   hand_over_secrets(out);

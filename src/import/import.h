@@ -184,8 +184,9 @@ struct Imported {
   std::vector<std::string> became;  ///< for each command of the recording: "learner", "left out: ..."
 };
 
-/// The role that a recorded command became, by their indices; nullopt if none.
-std::optional<std::size_t> role_of(const Imported& imported, std::size_t command);
+/// The role that a recorded command, or a launcher above it, became, by their indices; nullopt if none.
+std::optional<std::size_t> role_of(const Imported& imported, const shell::Recording& recording,
+                                   std::size_t command);
 
 /// Whether the nodes of a job that is not heterogeneous are one pool, or split by the programs that they run.
 enum class Nodes { alike, by_programs };

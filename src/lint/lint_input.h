@@ -150,11 +150,12 @@ struct Trial {
   std::shared_ptr<const Trial> hung{};  ///< of a server: what the script does if it runs, but never answers
 };
 
-/// A job that the script submits although the submission of the one it should wait for has failed.
-struct UncheckedSubmission {
-  SourceSpan span{};         ///< of the one that fails
-  std::uint32_t next = 0;    ///< the line of the other
-  std::string dependency{};  ///< what that one asks for then: "--dependency=afterok:"; empty: nothing
+/// What the script does when its first sbatch fails.
+struct FailedSubmission {
+  SourceSpan span{};
+  std::optional<int> exit_code{};  ///< of the script; nullopt: it did not end
+  std::uint32_t next = 0;          ///< the line of a job that should wait for it, and is submitted; 0: none
+  std::string dependency{};        ///< what that one asks for then: "--dependency=afterok:"; empty: nothing
 };
 
 /// A part of a script that bash did not reach.
@@ -197,7 +198,7 @@ struct Script {
   int shell = 0;                        ///< the process that runs the script itself
   std::map<int, int> shells_above;      ///< subshell → the shell that forked it; `bash -c` has none
   std::vector<Program> programs;        ///< likewise
-  std::optional<UncheckedSubmission> unchecked_submission{};
+  std::optional<FailedSubmission> failed_submission{};
   std::vector<Trial> trials;         ///< of programs that work; empty if the script does not reach its end
   std::vector<Unread> failed_tests;  ///< `[ ... ]` that bash could not evaluate
   std::vector<Unread> not_started;   ///< not started by bash, which cannot write the output file

@@ -212,7 +212,7 @@ bool asks(const shell::RecordedCommand& command) {
 
 bool is_ray_node(const Program& program) {
   return program_name(program.words[0]) == "ray" && shell::has(program.words, "start") &&
-         shell::has(program.words, "--block");
+         (shell::has(program.words, "--block") || program.background);
 }
 
 std::uint32_t gpus_of(const LintInput& input, const Program& program) {

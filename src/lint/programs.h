@@ -43,6 +43,8 @@ struct Launcher {
   bool counts_all = false;  ///< accelerate
   bool reaches = false;     ///< starts itself on other nodes (deepspeed)
 };
+inline constexpr std::uint32_t kWholeNode = 8;  ///< GPUs: as many as most nodes have
+
 /// torchrun, accelerate, deepspeed, Lightning's; nullopt for another program.
 std::optional<Launcher> launcher_of(const Program& program);
 
@@ -57,7 +59,7 @@ bool is_engine(const Program& program);
 bool is_server(const Program& program);
 /// A command that asks whether something answers, or whether a process is there.
 bool asks(const shell::RecordedCommand& command);
-/// `ray start --block`: a node of a Ray cluster, which runs until it is stopped.
+/// `ray start --block`, `ray start &`: a node of a Ray cluster.
 bool is_ray_node(const Program& program);
 /// Where a server listens.
 struct PortOfServer {

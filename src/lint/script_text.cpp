@@ -238,6 +238,23 @@ std::optional<std::string> keeps_exit_code(std::string_view line) {
   return RE2::FullMatch(line, kKeeps, &name) ? std::optional(std::move(name)) : std::nullopt;
 }
 
+std::vector<std::uint32_t> body_of_function(const SourceLines& lines, const std::string& name) {
+  const auto called = RE2::QuoteMeta(name);
+  const RE2 begins(R"re(^\s*(?:function\s+)?)re" + called + R"re(\s*(?:\(\s*\))?\s*\{\s*(?:#.*)?$)re");
+  const RE2 on_one_line(R"re(^\s*(?:function\s+)?)re" + called + R"re(\s*(?:\(\s*\))?\s*\{.*\}\s*$)re");
+  std::vector<std::uint32_t> body;
+  std::optional<std::size_t> indentation;  // of its first line
+  for (const auto number : lines_of_commands(lines)) {
+    const auto line = lines.line(number);
+    if (indentation && line.find_first_not_of(" \t") == *indentation && text::trim(line).starts_with('}'))
+      return body;
+    if (indentation) body.push_back(number);
+    if (RE2::FullMatch(line, begins)) indentation = line.find_first_not_of(" \t");
+    if (!indentation && RE2::FullMatch(line, on_one_line)) return {number};
+  }
+  return {};
+}
+
 std::vector<Expansion> expansions_in(std::string_view text) {
   std::vector<Expansion> found;
   bool single = false;

@@ -58,6 +58,9 @@ bool tests_a_function(const SourceLines& lines);
 /// else; nullopt for any other line.
 std::optional<std::string> keeps_exit_code(std::string_view line);
 
+/// The lines of the commands of a function; empty if the text does not have it.
+std::vector<std::uint32_t> body_of_function(const SourceLines& lines, const std::string& name);
+
 /// $NAME or ${NAME...}: one that a shell expands.
 struct Expansion {
   std::string name;

@@ -128,10 +128,17 @@ Trial result_of(std::size_t program, const shell::FailingProgram& failing, const
   std::set<Place> started;
   std::map<shell::Words, std::size_t> asked;
   std::uint64_t slept = 0;
+  // The programs of the script behind it: the wait is over when the first of them starts.
+  std::set<Place> behind;
+  for (auto i = program + 1; i < script.programs.size(); ++i)
+    if (script.programs[i].works && !script.programs[i].background && !is_server(script.programs[i]))
+      behind.insert(place_of(first.commands.at(script.programs[i].recorded_as)));
+  bool goes_on = false;
   for (auto one = begin; one != again.commands.end(); ++one) {
+    goes_on = goes_on || (one != begin && behind.contains(place_of(*one)));
     if (sleeps(*one)) slept += shell::seconds_of_sleep(one->argv);
     const bool until_timeout = one->launcher && is_timeout(again.commands[*one->launcher]);
-    if (asks(*one) || (sleeps(*one) && until_timeout)) trial.waited = slept;
+    if (!goes_on && (asks(*one) || (sleeps(*one) && until_timeout))) trial.waited = slept;
     if (asks(*one)) trial.questions = std::max(trial.questions, ++asked[one->argv]);
     if (one != begin) started.insert(place_of(*one));
     if (submits_itself(*one)) trial.submits_itself = one->line;
@@ -158,7 +165,9 @@ Trial result_of(std::size_t program, const shell::FailingProgram& failing, const
                             : (failed.background && !shell::had_ended(failed.waited, one.waited)) ||
                                   (one.step && one.step == failed.step);
     const bool of_trap = one.span.file == failed.span.file && one.span.line < failed.span.line;
-    if (one.works && !beside && !of_trap && started.contains(place) && told.insert(place).second)
+    // Without its server, a part of the programs may be skipped.
+    const bool fewer = failing.serves && turns_of(again, place) < turns_of(first, place);
+    if (one.works && !beside && !of_trap && !fewer && started.contains(place) && told.insert(place).second)
       trial.later.push_back(i);
   }
   return trial;
@@ -203,9 +212,9 @@ std::vector<Trial> try_failures(const shell::RecordRequest& request, const shell
   return trials;
 }
 
-std::optional<UncheckedSubmission> try_submission(const shell::RecordRequest& request,
-                                                  const shell::Recording& recording,
-                                                  const std::shared_ptr<const SourceFile>& file) {
+std::optional<FailedSubmission> try_submission(const shell::RecordRequest& request,
+                                               const shell::Recording& recording,
+                                               const std::shared_ptr<const SourceFile>& file) {
   const auto id = std::to_string(shell::Allocation::kSubmitted);
   const auto is_submission = [](const auto& one) {
     return one.fate == shell::Fate::answered && shell::program_name(one.argv[0]) == "sbatch";
@@ -220,24 +229,28 @@ std::optional<UncheckedSubmission> try_submission(const shell::RecordRequest& re
   };
   const auto& all = recording.commands;
   const auto first = std::ranges::find_if(all, is_submission);
-  if (first == all.end() || !recording.whole()) return std::nullopt;
-  const auto waits = std::find_if(first + 1, all.end(), [&](const auto& one) {
-    return is_submission(one) && dependency_of(one.argv).contains(id);
-  });
-  const bool own = first->script.ends_with("/" + shell::program_name(request.script));
-  if (waits == all.end() || !own) return std::nullopt;
+  if (first == all.end() || !recording.whole() || recording.exit_code != 0 ||
+      !first->script.ends_with("/" + shell::program_name(request.script)))
+    return std::nullopt;
   auto again = request;
   again.failing = shell::FailingProgram{
       .script = first->script, .line = first->line, .call = shell::call_of(first->argv)};
   const auto result = shell::record(again);
   if (!result) return std::nullopt;
+  FailedSubmission failed{.span = SourceLines(file).whole(first->line)};
+  if (result->stopped.empty() && result->guessed.empty()) failed.exit_code = result->exit_code;
+  const auto waits = std::find_if(first + 1, all.end(), [&](const auto& one) {
+    return is_submission(one) && dependency_of(one.argv).contains(id);
+  });
+  if (waits == all.end()) return failed;
   const auto submitted = std::ranges::find_if(
       result->commands, [&](const auto& one) { return is_submission(one) && one.line == waits->line; });
-  if (submitted == result->commands.end()) return std::nullopt;
+  if (submitted == result->commands.end()) return failed;
   const auto dependency = dependency_of(submitted->argv);
-  if (dependency.contains(id)) return std::nullopt;  // of another one
-  return UncheckedSubmission{
-      .span = SourceLines(file).whole(first->line), .next = submitted->line, .dependency = dependency};
+  if (dependency.contains(id)) return failed;  // of another one
+  failed.next = submitted->line;
+  failed.dependency = dependency;
+  return failed;
 }
 
 }  // namespace nlaunch::lint

@@ -14,10 +14,10 @@ namespace nlaunch::lint {
 std::vector<Trial> try_failures(const shell::RecordRequest& request, const shell::Recording& recording,
                                 const LintInput& input);
 
-/// Records the script once more with a failing `sbatch`, if a later one waits for its job. nullopt if the
-/// script then does not submit that one.
-std::optional<UncheckedSubmission> try_submission(const shell::RecordRequest& request,
-                                                  const shell::Recording& recording,
-                                                  const std::shared_ptr<const SourceFile>& file);
+/// Records the script once more with its first `sbatch` failing. nullopt: it has none, or does not reach its
+/// end.
+std::optional<FailedSubmission> try_submission(const shell::RecordRequest& request,
+                                               const shell::Recording& recording,
+                                               const std::shared_ptr<const SourceFile>& file);
 
 }  // namespace nlaunch::lint

@@ -109,7 +109,10 @@ std::vector<Absent> unset_in(const std::string& script, const std::string& texts
   std::string name;
   std::string counter;
   std::string words;
-  for (re2::StringPiece rest(texts); RE2::FindAndConsume(&rest, kSets, &name, &counter, &words);) {
+  static const RE2 kComment(R"((?m)^[ \t]*#.*$)");
+  auto commands = texts;
+  RE2::GlobalReplace(&commands, kComment, "");
+  for (re2::StringPiece rest(commands); RE2::FindAndConsume(&rest, kSets, &name, &counter, &words);) {
     known.insert(name);
     known.insert(counter);
     for (const auto& word : text::split(words, ' ')) {
@@ -119,7 +122,7 @@ std::vector<Absent> unset_in(const std::string& script, const std::string& texts
   }
   // The script provides for its being empty.
   static const RE2 kTested(R"(-[nzv]\s+"?\$?\{?([A-Za-z_]\w*))");
-  for (re2::StringPiece rest(texts); RE2::FindAndConsume(&rest, kTested, &name);) known.insert(name);
+  for (re2::StringPiece rest(commands); RE2::FindAndConsume(&rest, kTested, &name);) known.insert(name);
   std::vector<Absent> unset;
   static const RE2 kUses(R"((?:^|[^\\$])\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\}))");
   std::uint32_t number = 0;

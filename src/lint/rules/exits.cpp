@@ -92,8 +92,9 @@ void check_not_waited_for(const LintInput& input, Report& report) {
   if (last == nullptr || !last->background) return;
   // Background commands are traced when they get to run, so line numbers tell what follows them.
   const bool waits = std::ranges::any_of(commands, [&](const ScriptCommand& command) {
-    const bool behind = command.span.file == input.script->file && command.span.line >= last->span.line;
-    return behind && (stays(command) || (command.works && !command.background));
+    const bool in_front = command.works && !command.background;
+    if (command.span.file != input.script->file) return in_front && &command > last;  // `sh client.sh`
+    return command.span.line >= last->span.line && (stays(command) || in_front);
   });
   if (waits) return;
   if (!job)
@@ -478,30 +479,18 @@ std::string typed(const shell::Words& words) {
   return RE2::PartialMatch(text, kProgram) ? name : "";
 }
 
-void check_own_terminal(const LintInput& input, Report& report) {
-  if (!input.script) return;
-  const auto& commands = input.script->commands;
-  for (const auto& command : commands) {
-    const auto name = typed(command.words);
-    if (name.empty() || command.span.file != input.script->file) continue;
-    const bool job = input.slurm || !input.batch.empty();
-    report.note(
-        command.span,
-        {fmt::format("{} starts this in a terminal of its own: the script does not know how it ends", name),
-         job ? "the job ends with the script, and tmux with it"
-             : "the script exits with 0 at once, whatever becomes of it",
-         "program > LOG 2>&1 & PID=$!, and wait $PID", ""});
-    break;
-  }
+/// A session of tmux whose name is fixed.
+void tell_of_second_start(const Script& script, Report& report) {
+  const auto& commands = script.commands;
+  const auto is_tmux = [](const ScriptCommand& one) { return shell::program_name(one.words[0]) == "tmux"; };
   for (const auto& command : commands) {
     const auto& words = command.words;
     const auto target = std::ranges::find(words, "-t");
-    if (shell::program_name(words[0]) != "tmux" || !shell::has(words, "kill-session") ||
-        target == words.end() || target + 1 == words.end())
+    if (!is_tmux(command) || !shell::has(words, "kill-session") || target == words.end() ||
+        target + 1 == words.end())
       continue;
     const bool again = std::ranges::any_of(commands, [&](const ScriptCommand& one) {
-      return shell::program_name(one.words[0]) == "tmux" && shell::has(one.words, "-s") &&
-             shell::has(one.words, *(target + 1));
+      return is_tmux(one) && shell::has(one.words, "-s") && shell::has(one.words, *(target + 1));
     });
     if (!again) continue;
     return report.note(
@@ -510,6 +499,43 @@ void check_own_terminal(const LintInput& input, Report& report) {
                      text::printable(*(target + 1))),
          "what runs there is killed, however far it is", "tmux has-session -t NAME && exit 1", ""});
   }
+  static const RE2 kLooks(R"re(\btmux\s+(?:has|kill|ls|list)|\bnew(?:-session)?\s[^\n]*-\w*A)re");
+  if (RE2::PartialMatch(script.file->text, kLooks)) return;
+  for (const auto& command : commands) {
+    const auto name = std::ranges::find(command.words, "-s");
+    if (!is_tmux(command) || command.span.file != script.file || name == command.words.end() ||
+        name + 1 == command.words.end() || !script.file->text.contains(*(name + 1)))
+      continue;
+    return report.note(
+        command.span,
+        {fmt::format("a second start of this script finds session {} already there",
+                     text::printable(*(name + 1))),
+         "tmux fails with \"duplicate session\", and what follows goes to the first one's session",
+         "tmux has-session -t NAME && exit 1", ""});
+  }
+}
+
+void check_own_terminal(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  const auto& commands = input.script->commands;
+  for (const auto& command : commands) {
+    const auto name = typed(command.words);
+    if (name.empty() || command.span.file != input.script->file) continue;
+    const bool job = input.slurm || !input.batch.empty();
+    const bool attaches = std::ranges::any_of(commands, [](const ScriptCommand& one) {
+      return shell::program_name(one.words[0]) == "tmux" && one.words.size() > 1 &&
+             one.words[1].starts_with("a");
+    });
+    report.note(
+        command.span,
+        {fmt::format("{} starts this in a terminal of its own: the script does not know how it ends", name),
+         job        ? "the job ends with the script, and tmux with it"
+         : attaches ? "the script exits with 0 when somebody detaches, whatever becomes of it"
+                    : "the script exits with 0 at once, whatever becomes of it",
+         "program > LOG 2>&1 & PID=$!, and wait $PID", ""});
+    break;
+  }
+  tell_of_second_start(*input.script, report);
 }
 
 const Registered<Rule> own_terminal_rule{{
@@ -547,6 +573,46 @@ const Registered<Rule> count_twice_rule{{
     .explain = "grep exits with 1 if it finds no line, also with -c, which prints the number all the same.",
     .source = "grep(1), --count, EXIT STATUS",
     .check = check_count_twice,
+}};
+
+/// `echo "no free port"; exit`: the exit code is that of echo.
+void check_error_with_zero(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  static const RE2 kSays(
+      R"re((?i)^\s*(?:(?:then|else|do|\{)\s+)?(?:echo|printf)\s.*\b(?:error|err|fail(?:ed|ure|s)?|fatal|not found|cannot|can't|could not|couldn't|unable|missing|invalid|does not exist|doesn't exist|no (?:free|such|available)|unsupported|unknown|aborting|abort)\b)re");
+  static const RE2 kFine(
+      R"re((?i)\b(?:no|without|0|zero|nothing)\s+(?:error|failure|failed|missing)|already|skip|success|done)re");
+  static const RE2 kExits(R"re(^\s*exit(?:\s+0)?\s*;?\s*(?:fi|\})?\s*(?:#.*)?$)re");
+  static const RE2 kBoth(R"re(;\s*exit(?:\s+0)?\s*;?\s*(?:\}|fi|$))re");
+  const SourceLines lines(input.script->file);
+  const auto numbers = lines_of_commands(lines);
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    if (!RE2::PartialMatch(lines.line(numbers[i]), kSays) || RE2::PartialMatch(lines.line(numbers[i]), kFine))
+      continue;
+    // Several lines of a message.
+    auto at = i + 1;
+    while (at < numbers.size() && at < i + 4 &&
+           RE2::PartialMatch(std::string(lines.line(numbers[at])), R"re(^\s*(?:echo|printf)\s)re"))
+      ++at;
+    const bool same = RE2::PartialMatch(lines.line(numbers[i]), kBoth);
+    const bool next = at < numbers.size() && RE2::PartialMatch(lines.line(numbers[at]), kExits);
+    if (!same && !next) continue;
+    return report.warning(lines.whole(same ? numbers[i] : numbers[at]),
+                          {"the script reports an error and exits with 0",
+                           input.slurm || !input.batch.empty()
+                               ? "Slurm considers the job successful and starts dependent jobs (afterok)"
+                               : "whatever starts the script takes the failure for a success",
+                           "exit 1", ""});
+  }
+}
+
+const Registered<Rule> error_with_zero_rule{{
+    .order = 503,
+    .name = "error-with-zero",
+    .title = "an error that is printed before an exit with 0",
+    .explain = "`exit` without a number exits with the code of the last command, here of echo.",
+    .source = "bash(1), SHELL BUILTIN COMMANDS, exit",
+    .check = check_error_with_zero,
 }};
 
 }  // namespace

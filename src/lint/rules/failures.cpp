@@ -254,9 +254,13 @@ void check_endless_requeue(const LintInput& input, Report& report) {
   static const RE2 kTrap(R"re((?m)^\s*trap\b)re");
   const bool is_told = std::ranges::any_of(
       script.trials, [](const Trial& one) { return !one.serves && one.exit_code.value_or(1) != 0; });
-  if (RE2::PartialMatch(text, kTrap) || is_told) return;
+  if (RE2::PartialMatch(text, kTrap)) return;
+  // Before the first program, no failure of one leads to it.
+  const auto first = std::ranges::find_if(script.programs, &Program::works);
+  const auto begin = first == script.programs.end() || first->span.file != script.file ? 0 : first->span.line;
   for (const auto number : lines_of_commands(lines))
-    if (RE2::PartialMatch(lines.command(number), kRequeues) && !is_limited(lines, text, number))
+    if ((!is_told || number < begin) && RE2::PartialMatch(lines.command(number), kRequeues) &&
+        !is_limited(lines, text, number))
       return report.note(lines.whole(number),
                          {"nothing limits how often the job requeues itself", why, instead, ""});
 }
@@ -268,58 +272,6 @@ const Registered<Rule> endless_requeue_rule{{
     .explain = "SLURM_RESTART_COUNT tells how often the job was requeued. Not reported if the script counts.",
     .source = "sbatch(1), SLURM_RESTART_COUNT; scontrol(1), requeue",
     .check = check_endless_requeue,
-}};
-
-void check_submission_unchecked(const LintInput& input, Report& report) {
-  if (!input.script || !input.script->unchecked_submission) return;
-  const auto& one = *input.script->unchecked_submission;
-  report.warning(
-      one.span,
-      {fmt::format(
-           "if this sbatch fails, the script submits the job of line {} all the same{}", one.next,
-           one.dependency.empty() ? ", without the dependency" : ", with " + text::printable(one.dependency)),
-       one.dependency.empty() ? "it starts without waiting for anything, on results that are not there"
-                              : "sbatch refuses it, and the script goes on",
-       "id=$(sbatch --parsable …) || exit 1", ""});
-}
-
-const Registered<Rule> submission_unchecked_rule{{
-    .order = 498,
-    .name = "submission-unchecked",
-    .title = "a job that does not wait for the one that could not be submitted",
-    .explain =
-        "bash ran the script again, and the first sbatch failed: another job, whose --dependency has its "
-        "id, was submitted.",
-    .source = "sbatch(1), --parsable, --dependency",
-    .check = check_submission_unchecked,
-}};
-
-/// `--dependency=afterok:ID` of a job that Slurm keeps when it can never start.
-void check_stays_pending(const LintInput& input, Report& report) {
-  if (!input.script || !input.batch.empty()) return;
-  for (const auto& program : input.script->programs) {
-    const auto& words = program.words;
-    if (program_name(words[0]) != "sbatch" || program.span.file != input.script->file) continue;
-    const bool depends =
-        std::ranges::any_of(words, [](const auto& word) { return word.contains("afterok:"); });
-    const bool ends = std::ranges::any_of(
-        words, [](const auto& word) { return word.starts_with("--kill-on-invalid-dep"); });
-    if (!depends || ends) continue;
-    return report.note(program.span,
-                       {"if the job that this one waits for fails, this one stays pending for ever",
-                        "its reason is then DependencyNeverSatisfied, until somebody cancels it, unless "
-                        "slurm.conf has kill_invalid_depend",
-                        "sbatch --kill-on-invalid-dep=yes, or afterany and a test of what it needs", ""});
-  }
-}
-
-const Registered<Rule> stays_pending_rule{{
-    .order = 499,
-    .name = "stays-pending",
-    .title = "a job that can never start, and stays in the queue",
-    .explain = "afterok is satisfied only if the other job exits with 0.",
-    .source = "sbatch(1), --dependency, --kill-on-invalid-dep; slurm.conf(5), DependencyParameters",
-    .check = check_stays_pending,
 }};
 
 }  // namespace

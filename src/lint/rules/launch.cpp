@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "lint/programs.h"
 #include "lint/rule.h"
+#include "lint/script_text.h"
 #include "shell/allocation.h"
 #include "shell/words.h"
 
@@ -198,6 +199,19 @@ struct FixedPort {
   ListenedPort listened;
 };
 
+/// `while lsof -i:$PORT; do PORT=$((PORT + 1)); done` behind `PORT=6000`: the first that is free.
+bool is_searched(const SourceFile& file, const std::string& port) {
+  const RE2 sets(R"re((?m)\b(\w+)=["']?(?:\$\{\w+:-)?)re" + port + R"re(\b|\bfor\s+(\w+)\s+in\s[^\n]*\b)re" +
+                 port + R"re(\b)re");
+  std::string name;
+  std::string counter;
+  if (!RE2::PartialMatch(file.text, sets, &name, &counter)) return false;
+  if (name.empty()) name = counter;
+  const RE2 looks(R"re(\b(?:lsof|ss|netstat|nc|fuser)\s[^\n]*\$\{?)re" + name +
+                  R"re(\b|/dev/tcp/[^\n]*\$\{?)re" + name + R"re(\b)re");
+  return RE2::PartialMatch(file.text, looks);
+}
+
 /// The fixed ports of the script's programs, each once.
 std::vector<FixedPort> fixed_ports(const LintInput& input) {
   const auto& script = *input.script;
@@ -212,7 +226,7 @@ std::vector<FixedPort> fixed_ports(const LintInput& input) {
           const auto next = one.works ? listened_port(one) : std::nullopt;
           return next && next->port == listened->port;
         });
-    if (!same) continue;
+    if (!same || is_searched(*script.file, listened->port)) continue;
     const bool written = listened->by_default || std::ranges::any_of(input.files, [&](const auto& file) {
                            return file->text.find(listened->port) != std::string::npos;
                          });
@@ -240,7 +254,6 @@ std::string name_ports(const std::vector<FixedPort>& ports) {
 }
 
 constexpr std::uint32_t kPartOfNode = 4;  // GPUs: fewer leave a part of the node to others
-constexpr std::uint32_t kWholeNode = 8;   // as many as most nodes have
 
 /// "--main_process_port "
 std::string option_of_launcher(const std::optional<Launcher>& launcher) {
@@ -280,12 +293,23 @@ bool can_be_given(const FixedPort& port) {
              std::string_view::npos;
 }
 
+/// `ray stop`, `pkill -f vllm` above it: a second run ends the first one instead.
+bool is_freed_before(const FixedPort& port) {
+  static const RE2 kFrees(
+      R"re((?:^|[;&|({]|\bthen|\bdo|\belse)\s*(?:ray\s+stop|(?:sudo\s+)?(?:pkill|killall)|fuser\s+-k)\b)re");
+  const SourceLines lines(port.program->span.file);
+  for (std::uint32_t at = 1; at < port.program->span.line; ++at)
+    if (RE2::PartialMatch(lines.line(at), kFrees)) return true;
+  return false;
+}
+
 /// Outside of a job: a second run on the same machine.
 void tell_port_of_machine(std::vector<FixedPort> ports, Report& report) {
   // A program in the background may be a client, or serve nobody here.
   std::erase_if(ports, [](const FixedPort& port) {
     const bool head = shell::program_name(port.program->words[0]) == "ray";
-    return can_be_given(port) || (port.listened.serves && !head && !is_server(*port.program));
+    return can_be_given(port) || is_freed_before(port) ||
+           (port.listened.serves && !head && !is_server(*port.program));
   });
   if (ports.empty()) return;
   const auto& [program, listened] = ports.front();

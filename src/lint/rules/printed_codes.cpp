@@ -23,20 +23,6 @@
 namespace nlaunch::lint {
 namespace {
 
-/// The lines of the commands of a function; empty if the text does not have it.
-std::vector<std::uint32_t> body_of(const SourceLines& lines, const std::string& name) {
-  const RE2 begins(R"re(^(?:function\s+)?)re" + name + R"re(\s*(?:\(\))?\s*\{\s*$)re");
-  std::vector<std::uint32_t> body;
-  bool within = false;
-  for (const auto number : lines_of_commands(lines)) {
-    const auto line = lines.line(number);
-    if (within && line.starts_with('}')) return body;
-    if (within) body.push_back(number);
-    within = within || RE2::FullMatch(line, begins);
-  }
-  return {};
-}
-
 /// `if ! scontrol requeue …; then echo FAILED; fi … exit 0` in a trap handler.
 void check_handler_succeeds(const Script& script, const SourceLines& lines, Report& report) {
   static const RE2 kTries(R"re(^\s*if\s+!\s+(scontrol\s+requeue|sbatch)\s[^;|&]*;\s*then\s*$)re");
@@ -46,7 +32,7 @@ void check_handler_succeeds(const Script& script, const SourceLines& lines, Repo
     const auto trap = shell::trap_of(command.words);
     if (!trap || !trap->handler || !is_variable_name(*trap->handler) || !told.insert(*trap->handler).second)
       continue;
-    const auto body = body_of(lines, *trap->handler);
+    const auto body = body_of_function(lines, *trap->handler);
     if (body.empty() || text::trim(lines.line(body.back())) != "exit 0") continue;
     for (std::size_t i = 0; i < body.size(); ++i) {
       std::string tried;

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "lint/rule.h"
 #include "lint/script_text.h"
+#include "shell/words.h"
 
 /// What a script itself does wrong before its programs start, and what bash did not reach in it.
 namespace nlaunch::lint {
@@ -297,6 +298,32 @@ const Registered<Rule> placeholder_rule{{
     .explain = "Outside of quotes, < and > redirect: the command does not start if the file is missing.",
     .source = "bash(1), REDIRECTION",
     .check = check_placeholder,
+}};
+
+/// `cp -r "$BEST/"* model` with an empty BEST.
+void check_whole_root(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  static const shell::Options kTools{"rm", "cp", "mv", "chmod", "chown", "rsync", "tar", "ln"};
+  for (const auto& command : input.script->commands) {
+    const auto& words = command.words;
+    const bool all = shell::has(words, "/bin") && shell::has(words, "/etc") && shell::has(words, "/usr");
+    if (!all || !kTools.contains(shell::program_name(words[0]))) continue;
+    return report.error(
+        command.span,
+        {fmt::format("{} gets all directories of the machine here: what is in front of /* is empty",
+                     shell::program_name(words[0])),
+         "a variable that nothing sets, or a command that prints nothing, leaves only /*",
+         "${NAME:?} stops the script if NAME is empty", ""});
+  }
+}
+
+const Registered<Rule> whole_root_rule{{
+    .order = 507,
+    .name = "whole-root",
+    .title = "a path that becomes /*",
+    .explain = "\"$DIR\"/* is /* if DIR is empty. bash ran the script without effects, and expanded it so.",
+    .source = "bash(1), Parameter Expansion",
+    .check = check_whole_root,
 }};
 
 }  // namespace

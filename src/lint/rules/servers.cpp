@@ -23,8 +23,21 @@ namespace {
 
 using shell::program_name;
 
+/// Lines between two servers, or of the loop that starts both, kill something.
+bool is_killed_between(const SourceLines& lines, const SourceSpan& first, const SourceSpan& second) {
+  static const RE2 kKills(
+      R"re((?:^|[;&|({`]|\bthen|\bdo|\belse|\bxargs(?:\s+-\S+)*)\s*(?:sudo\s+)?(?:p?kill|killall|fuser\s+-k)\b)re");
+  const bool loop = first.line >= second.line || first.file != lines.file();
+  const auto begin = loop ? 1 : first.line + 1;
+  const auto end = loop ? lines.count() + 1 : second.line;
+  for (auto at = begin; at < end; ++at)
+    if (RE2::PartialMatch(lines.line(at), kKills)) return true;
+  return false;
+}
+
 void check_same_port(const LintInput& input, Report& report) {
   if (!input.script) return;
+  const SourceLines lines(input.script->file);
   const auto& programs = input.script->programs;
   for (std::size_t i = 0; i < programs.size(); ++i) {
     if (!programs[i].works || !programs[i].background || !is_server(programs[i])) continue;
@@ -38,7 +51,9 @@ void check_same_port(const LintInput& input, Report& report) {
                         return name == "pkill" || name == "killall";
                       });
       const bool ended = by_name || shell::had_ended(before.waited, programs[i].waited);
-      const bool at_once = before.works && before.background && before.node == programs[i].node && !ended;
+      const bool killed = is_killed_between(lines, before.span, programs[i].span);
+      const bool at_once =
+          before.works && before.background && before.node == programs[i].node && !ended && !killed;
       if (!at_once || !is_server(before) || value_of(before, {"--port", "-p"}) != port) continue;
       return report.error(
           programs[i].span,
@@ -333,8 +348,11 @@ std::string name_of_server(const Script& script, const ScriptCommand& command) {
 
 /// True if something is in the lines up to the end of a command, comments aside.
 bool is_in_lines(const SourceLines& lines, std::uint32_t last, const RE2& what) {
-  for (std::uint32_t at = 1; at <= lines.end_of_command(last); ++at)
-    if (!text::trim(lines.line(at)).starts_with('#') && RE2::PartialMatch(lines.line(at), what)) return true;
+  for (std::uint32_t at = 1; at <= lines.end_of_command(last); ++at) {
+    const auto line = lines.line(at);
+    if (!text::trim(line).starts_with('#') && RE2::PartialMatch(line.substr(0, line.find(" #")), what))
+      return true;
+  }
   return false;
 }
 
@@ -437,28 +455,70 @@ std::optional<KillByName> kill_by_name(std::string_view command) {
   return kill;
 }
 
+/// What the kill reaches: "kills every python of the user on this machine"; empty: only what is the job's
+/// own.
+std::string reach_of(const KillByName& kill) {
+  const bool of_job = kill.pattern.empty() || kill.pattern.contains('$');
+  if (kill.sudo) return "kills the processes of all users on this machine";
+  if (of_job) return "";
+  if (kill.pattern == "python" || kill.pattern == "python3")
+    return "kills every Python process of the user on this machine";
+  return kill.whole
+             ? fmt::format("kills every process of the user on this machine that has {} in its command line",
+                           text::printable(kill.pattern))
+             : fmt::format("kills every {} of the user on this machine", text::printable(kill.pattern));
+}
+
+/// `ps aux | grep vllm | … xargs kill`, `kill $(nvidia-smi --query-compute-apps=pid …)`: which processes;
+/// empty if the line does not kill in this way.
+std::string killed_by_list(const std::string& line) {
+  static const RE2 kListed(
+      R"re(\b(ps\s+(?:aux|-?[a-zA-Z]*[efA])|pgrep|nvidia-smi|lsof|rocm-smi)\b.*(?:\|\s*xargs\s+(?:-\S+\s+)*(?:sudo\s+)?kill\b|\|\s*while\s+read\b.*\bkill\b))re");
+  static const RE2 kInserted(
+      R"re(\bkill\s+(?:-\S+\s+)*["']?(?:\$\(|`)\s*(ps\s+(?:aux|-?[a-zA-Z]*[efA])|pgrep|nvidia-smi|lsof|rocm-smi)\b)re");
+  static const RE2 kOwn(R"re(-P\s|--ppid|--parent|\$\$)re");
+  static const RE2 kRay(R"re((?:^|[;&|({]|\bthen|\bdo|\belse)\s*ray\s+stop\b)re");
+  if (RE2::PartialMatch(line, kRay)) return "stops every Ray process of the user on this machine";
+  std::string lists;
+  if ((!RE2::PartialMatch(line, kListed, &lists) && !RE2::PartialMatch(line, kInserted, &lists)) ||
+      RE2::PartialMatch(line, kOwn))
+    return "";
+  if (lists.ends_with("-smi")) return "kills what runs on all GPUs of this machine";
+  if (lists == "lsof") return "kills what uses that port on this machine";
+  return "kills every process of the user on this machine that has that text in its command line";
+}
+
 void check_kills_others(const LintInput& input, Report& report) {
-  if (!input.script || has_option(input.batch, {"--exclusive"})) return;
+  const bool whole = !input.batch.empty() && input.gpus.value_or(0) >= kWholeNode;
+  if (!input.script || whole || has_option(input.batch, {"--exclusive"})) return;
   const SourceLines lines(input.script->file);
+  const std::string why = "also those of other jobs and sessions";
+  const std::string instead = "kill the process ids that the script has started: PID=$!, kill $PID";
+  std::uint32_t first = 0;
+  std::string what;
+  std::vector<std::string> others;
   for (const auto number : lines_of_commands(lines)) {
-    const auto kill = kill_by_name(lines.command(number));
-    if (!kill) continue;
-    const bool python = kill->pattern == "python" || kill->pattern == "python3";
-    const bool of_job = kill->pattern.empty() || kill->pattern.contains('$');
-    if (of_job && !kill->sudo) continue;
-    const auto what = fmt::format("{}{} {}{}", kill->sudo ? "sudo " : "", kill->name,
-                                  kill->whole ? "-f " : "", text::printable(kill->pattern));
-    return report.note(
-        lines.whole(number),
-        {kill->sudo     ? fmt::format("{} kills the processes of all users on this machine", what)
-         : python       ? fmt::format("{} kills every Python process of the user on this machine", what)
-         : !kill->whole ? fmt::format("{} kills every {} of the user on this machine", what, kill->pattern)
-                        : fmt::format("{} kills every process of the user on this machine that has {} in its "
-                                      "command line",
-                                      what, kill->pattern),
-         "also those of other jobs and sessions",
-         "kill the process ids that the script has started: PID=$!, kill $PID", ""});
+    const auto command = std::string(lines.command(number));
+    const auto kill = kill_by_name(command);
+    const auto reach = kill ? reach_of(*kill) : killed_by_list(command);
+    if (reach.empty()) continue;
+    const auto called = kill ? fmt::format("{}{} {}{}", kill->sudo ? "sudo " : "", kill->name,
+                                           kill->whole ? "-f " : "", text::printable(kill->pattern))
+                             : "this";
+    if (first == 0) {
+      first = number;
+      what = fmt::format("{} {}", called, reach);
+    } else if (kill && !what.contains(called)) {
+      others.push_back(fmt::format("{} in line {}", called, number));
+    }
   }
+  if (first == 0) return;
+  constexpr std::size_t kShown = 3;
+  if (others.size() > kShown) others.resize(kShown);
+  const auto more =
+      others.empty() ? ""
+                     : fmt::format("; so {} {}", others.size() > 1 ? "do" : "does", text::join(others, ", "));
+  report.note(lines.whole(first), {what + more, why, instead, ""});
 }
 
 /// The text of a shell that the command starts, also by srun or ssh. Empty: none.

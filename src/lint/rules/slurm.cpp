@@ -458,6 +458,35 @@ const Registered<Rule> sbatch_option_rule{{
     .check = check_sbatch_option,
 }};
 
+/// `#SBSTCH --mem=8G`, `#SBTACH -N 2`: a comment for sbatch.
+void check_misspelt_directive(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  static const RE2 kLike(R"re(^#+\s?([A-Za-z]{5,8})\s+-{1,2}[A-Za-z])re");
+  for (const auto& comment : input.script->comments) {
+    std::string word;
+    const bool behind = input.script->first_command != 0 && comment.span.line > input.script->first_command;
+    if (behind || !RE2::PartialMatch(comment.text, kLike, &word) || comment.text.starts_with("#SBATCH") ||
+        comment.text.starts_with("##"))
+      continue;
+    static const std::vector<std::string> kMeant{"SBATCH"};
+    const bool near = word == "SBATCH" || text::nearest(word, kMeant);
+    if (!near || word == "BATCH") continue;
+    report.warning(comment.span, {"sbatch ignores this line: it does not begin with #SBATCH",
+                                  "what it asks for is missing from the job", "#SBATCH", ""});
+  }
+}
+
+const Registered<Rule> misspelt_directive_rule{{
+    .order = 504,
+    .name = "misspelt-directive",
+    .title = "a line that is nearly a directive",
+    .explain =
+        "sbatch reads lines that begin with #SBATCH, in capitals and without a blank. ##SBATCH is the usual "
+        "way to turn one off, and not reported.",
+    .source = "sbatch(1), DESCRIPTION",
+    .check = check_misspelt_directive,
+}};
+
 void check_stray_word(const LintInput& input, Report& report) {
   const SourceSpan* told = nullptr;
   for (const auto& word : input.stray) {
@@ -499,7 +528,8 @@ void check_array_output(const LintInput& input, Report& report) {
     const bool own =
         std::ranges::any_of(std::array{"%a", "%j", "%N", "/dev/null"},
                             [&](std::string_view part) { return name.find(part) != std::string_view::npos; });
-    if (own) continue;
+    const bool to_fill_in = name.find('<') != std::string_view::npos;
+    if (own || to_fill_in) continue;
     report.warning(option.span,
                    {"all tasks of the array write to one file",
                     "each truncates it when it starts (--open-mode=truncate), and their lines are mixed",
@@ -620,7 +650,12 @@ void check_rank_of_shell(const LintInput& input, Report& report) {
     const auto name = task_variable_in(command.span.source_line());
     if (name.empty() || (name == "SLURMD_NODENAME" && means_first(variable))) continue;
     const bool path = word.find('/') != std::string::npos;
-    const bool used = std::ranges::any_of(input.steps, [&](const Step& step) {
+    const RE2 sets_again(fmt::format(R"re((?:^|[\s;&"']){}=\S*\$)re", variable));  // in each task
+    const bool again = std::ranges::any_of(input.steps, [&](const Step& step) {
+      return std::ranges::any_of(step.argv,
+                                 [&](const auto& one) { return RE2::PartialMatch(one, sets_again); });
+    });
+    const bool used = !again && std::ranges::any_of(input.steps, [&](const Step& step) {
       return step.several && (path || !decides_itself(step)) && step.span.line > command.span.line &&
              step.exported.contains(variable);
     });

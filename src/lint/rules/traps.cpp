@@ -339,5 +339,64 @@ const Registered<Rule> signal_time_rule{{
     .check = check_signal_time,
 }};
 
+/// The text of a handler, or of the function that it calls.
+std::string text_of_handler(const SourceLines& lines, const std::string& handler) {
+  std::string text = handler;
+  const auto name = text::trim(std::string_view(handler).substr(0, handler.find_first_of("; ")));
+  for (const auto number : body_of_function(lines, std::string(name)))
+    text.append("\n").append(lines.command(number));
+  return text;
+}
+
+/// The second of two programs that the script runs in the foreground behind a trap; nullptr if there is none.
+const ScriptCommand* next_program(const Script& script, const ScriptCommand& trap) {
+  const ScriptCommand* first = nullptr;
+  for (const auto& command : script.commands) {
+    if (&command < &trap || !command.works || command.background || command.span.file != script.file)
+      continue;
+    if (first != nullptr) return &command;
+    first = &command;
+  }
+  return nullptr;
+}
+
+/// `trap cleanup INT TERM`, and a cleanup that does not exit.
+void check_trap_goes_on(const LintInput& input, Report& report) {
+  if (!input.script || input.by_nlaunch) return;
+  static const RE2 kEnds(
+      R"re(\bexit\b|\bkill\s+(?:-\S+\s+)*(?:--\s+)?["']?(?:\$\$|0|-\$\$|\$BASHPID)["']?(?:\s|$|;)|\bexec\b|\bscontrol\s+requeue|\bsbatch\b|\bscancel\b)re");
+  const SourceLines lines(input.script->file);
+  for (const auto& command : input.script->commands) {
+    const auto trap = shell::trap_of(command.words);
+    const bool ends = trap && (trap->names("INT") || trap->names("TERM"));
+    if (!ends || !trap->handler || trap->handler->empty() || command.shell != input.script->shell ||
+        command.span.file != input.script->file ||
+        RE2::PartialMatch(text_of_handler(lines, *trap->handler), kEnds))
+      continue;
+    const auto* next = next_program(*input.script, command);
+    if (next == nullptr) continue;
+    return report.note(
+        command.span,
+        {fmt::format("after {} the script goes on: what this trap calls does not exit",
+                     trap->names("TERM") ? "SIGTERM" : "Ctrl-C"),
+         fmt::format(
+             "bash waits for the program in the foreground, runs the trap, and then the next command: "
+             "{} in line {} starts all the same",
+             shell::program_name(next->words[0]), next->span.line),
+         "exit 143 at the end of what the trap calls", ""});
+  }
+}
+
+const Registered<Rule> trap_goes_on_rule{{
+    .order = 502,
+    .name = "trap-goes-on",
+    .title = "a trap after which the script goes on",
+    .explain =
+        "A trap replaces what the signal does, which is to end the shell. Only a handler that exits ends "
+        "the script.",
+    .source = "bash(1), SIGNALS",
+    .check = check_trap_goes_on,
+}};
+
 }  // namespace
 }  // namespace nlaunch::lint

@@ -121,6 +121,7 @@ class ServerWaits {
       const bool joins = starts_ray(program) && !is_head(program);
       if (starts_server(program) && !joins) continue;
       const auto wait = wait_before(i);
+      if (!wait && joins && tell_of_other_machine(i, report)) return;
       if (!wait || (joins && !is_head(wait->server)) || asks_between(wait->sleep, program)) continue;
       if (joins)
         return report.note(wait->sleep.span,
@@ -159,6 +160,25 @@ class ServerWaits {
       if (sleep == 0 && text::trim(lines_.line(line)).starts_with("sleep ")) sleep = line;
     }
     return sleep;
+  }
+
+  /// `sleep 10`, `ray start --address HEAD`, where the head runs in another start of this script.
+  bool tell_of_other_machine(std::size_t index, Report& report) const {
+    const auto& program = script_.programs[index];
+    const bool starts_head = std::ranges::any_of(
+        script_.programs, [](const Program& one) { return one.works && starts_ray(one) && is_head(one); });
+    const Program* sleep = nullptr;
+    for (std::size_t at = 0; at < index; ++at) {
+      if (asks_[at]) return false;
+      if (program_name(script_.programs[at].words[0]) == "sleep") sleep = &script_.programs[at];
+    }
+    if (starts_head || sleep == nullptr || program.step || sleep->span.file != script_.file ||
+        asks_between(*sleep, program))
+      return false;
+    report.note(sleep->span, {"the script assumes that the head of Ray is ready after a fixed time",
+                              "if it starts more slowly, this node does not find it",
+                              "until ray status --address HOST:PORT; do sleep 2; done", ""});
+    return true;
   }
 
   [[nodiscard]] bool is_here(const Program& program) const {

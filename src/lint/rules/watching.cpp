@@ -94,7 +94,7 @@ void tell_of_ray_left(const Script& script, Report& report) {
   const auto own = [&](const Program& one) { return one.works && one.span.file == script.file; };
   const auto ray = std::ranges::find_if(programs, [&](const Program& one) {
     return own(one) && program_name(one.words[0]) == "ray" && shell::has(one.words, "start") &&
-           shell::has(one.words, "--head") && !one.background && !is_ray_node(one);
+           shell::has(one.words, "--head") && !shell::has(one.words, "--block");
   });
   if (ray == programs.end()) return;
   const auto last = std::find_if(programs.rbegin(), programs.rend(), [&](const Program& one) {
