@@ -117,8 +117,9 @@ void remark_of_ray(Imported& out) {
 /// A last `wait` for everything, with a server that never exits: the job ends at its time limit.
 void remarks_of_servers(const Remarked& script, Imported& out) {
   const auto& traced = script.recording.traced;
-  const auto last =
-      std::find_if(traced.rbegin(), traced.rend(), [](const auto& one) { return one.text == "wait"; });
+  const auto last = std::find_if(traced.rbegin(), traced.rend(), [](const auto& one) {
+    return one.text == "wait" || (one.text.starts_with("wait ") && !one.text.starts_with("wait -n"));
+  });
   const bool kills_any = std::ranges::any_of(traced, [](const auto& one) {
     return one.text.starts_with("kill ") || one.text.starts_with("pkill ") ||
            one.text.starts_with("timeout ");

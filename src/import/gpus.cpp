@@ -328,6 +328,21 @@ void tell_of_other_gpus(Job& job) {
   const bool some_are_not_recorded = std::ranges::any_of(job.kept, [&](const Kept& kept) {
     return job.part_of(kept).tasks.size() > job.part_of(kept).commands.size();
   });
+  if (in_turn && !some_are_not_recorded) {
+    // Alone on its node: from the first one on.
+    const auto alone = std::ranges::find_if(in_order, [&](const Named& one) {
+      return one.first != 0 && std::ranges::none_of(in_order, [&](const Named& other) {
+               return other.node == one.node && other.first < one.first &&
+                      (other.kept == one.kept || runs_beside(*other.kept, *one.kept));
+             });
+    });
+    if (alone != in_order.end())
+      job.remark(
+          job.part_of(*alone->kept).line,
+          fmt::format("{} has GPU {} of its node in the script, and others after it: the plan gives it "
+                      "GPUs from the first on",
+                      alone->kept->name, alone->first));
+  }
   if (all.empty() || in_turn || some_are_not_recorded || *all.rbegin() + 1 == count) return;
   std::vector<std::string> numbers;
   for (const auto gpu : all) numbers.push_back(std::to_string(gpu));

@@ -101,7 +101,9 @@ void attach_findings(const std::vector<lint::Finding>& findings, ImportedEnviron
 bool stands_unquoted(std::string_view text, std::string_view piece) {
   char quote = '\0';
   for (std::size_t i = 0; i < text.size(); ++i) {
-    if (quote == '\0' && text.substr(i).starts_with(piece)) return true;
+    const auto behind = i + piece.size();
+    const bool ends = behind >= text.size() || std::string_view(" \t\n;&|)\"'/}").contains(text[behind]);
+    if (quote == '\0' && ends && text.substr(i).starts_with(piece)) return true;
     const bool opens = quote == '\0' && (text[i] == '"' || text[i] == '\'');
     if (text[i] == '\\' && quote != '\'')
       ++i;
@@ -120,6 +122,15 @@ std::string inner_text(const Part& part) {
              : *(c + 1);
 }
 
+/// Where bash would begin to match files: at * or ?, or at [...]; npos: nowhere.
+std::size_t first_of_pattern(const std::string& word) {
+  static const RE2 kPattern(R"([*?]|\[[^\]\s]+\])");
+  re2::StringPiece found;
+  const re2::StringPiece all(word);
+  if (!kPattern.Match(all, 0, word.size(), RE2::UNANCHORED, &found, 1)) return std::string::npos;
+  return static_cast<std::size_t>(found.data() - word.data());
+}
+
 /// Words that bash would expand to files on the cluster, for which a role has no shell.
 void give_globs_a_shell(const shell::Recording& recording, const std::vector<std::string>& lines,
                         Imported& out) {
@@ -130,11 +141,16 @@ void give_globs_a_shell(const shell::Recording& recording, const std::vector<std
     const auto text = whole_command(lines, part.line);
     const auto& argv = recording.commands[part.commands[0]].argv;
     for (const auto& word : argv) {
-      const auto star = word.find('*');
+      const auto star = first_of_pattern(word);
       if (star == std::string::npos) continue;
       const auto piece = word.substr(star, word.find('/', star) - star);
       if (stands_unquoted(text, piece) || stands_unquoted(inner_text(part), piece))
         role.globs.push_back(word);
+      else if (!text.contains(piece) && word.contains('/'))
+        out.remarks[Destination::roles].push_back(
+            {part.line, fmt::format("{} gets {} as it is: where the script expands it without quotes, bash "
+                                    "passes the files that match it on the cluster",
+                                    role.name, text::printable(word))});
     }
     if (role.globs.empty()) continue;
     const bool plain = role.command == argv && role.handed_over.empty() && part.tasks.size() == 1;

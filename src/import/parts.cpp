@@ -635,10 +635,15 @@ std::string line_with_globs(const shell::Words& argv, const shell::Words& globs)
       words.push_back(text::shell_quote(word));
       continue;
     }
-    auto pieces = text::split(word, '*');
-    for (auto& piece : pieces)
-      if (!piece.empty()) piece = text::shell_quote(piece);
-    words.push_back(text::join(pieces, "*"));
+    static const RE2 kPattern(R"(((?:[^*?\[]|\[(?:[^\]]*$))*)([*?]|\[[^\]\s]+\])?)");
+    std::string quoted;
+    std::string text;
+    std::string pattern;
+    for (re2::StringPiece rest(word); !rest.empty() && RE2::Consume(&rest, kPattern, &text, &pattern);) {
+      if (text.empty() && pattern.empty()) break;
+      quoted += (text.empty() ? "" : text::shell_quote(text)) + pattern;
+    }
+    words.push_back(quoted);
   }
   return "exec " + text::join(words, " ");
 }

@@ -117,7 +117,7 @@ class Readiness {
     auto& role = job_.out.roles[*i];
     auto& part = job_.out.parts[job_.kept[*i].part];
     const auto pattern = looks ? pattern_of_grep(asks.argv) : std::nullopt;
-    if (pattern && !role.ready) {
+    if (pattern && (!role.ready || role.ready->line == 0)) {  // also in place of an engine's default
       role.ready = ImportedReady{.log = escaped(*pattern), .timeout = kServerTimeout, .line = asks.line};
       job_.out.became[command] = fmt::format("`ready` of {}", role.name);
     } else if (!pattern && part.problem.empty()) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <set>
 #include <utility>
 
@@ -268,7 +269,8 @@ class Roles {
       }
       for (; seen < part.commands[0]; ++seen) {
         const bool own = step && job_.recording.commands[seen].task && job_.step_of(seen) == step;
-        if (any && !own && waits(job_.recording.commands[seen])) script = std::max(script, most + 1);
+        const auto& asks = job_.recording.commands[seen];
+        if (any && !own && (waits(asks) || watches_a_log(asks))) script = std::max(script, most + 1);
       }
       const auto waited = behind_what_had_ended(i);
       if (!step) script = std::max(script, waited);
@@ -387,6 +389,21 @@ class Roles {
            std::ranges::find(part.step, "--overlap") != part.step.end() ||
            std::ranges::find(part.step, "-s") != part.step.end() ||
            std::ranges::find(part.step, "--oversubscribe") != part.step.end();
+  }
+
+  /// `grep -q ready server.log` of a program in the background.
+  [[nodiscard]] bool watches_a_log(const shell::RecordedCommand& asks) const {
+    if (asks.fate != shell::Fate::answered || !shell::program_name(asks.argv[0]).ends_with("grep"))
+      return false;
+    return std::ranges::any_of(job_.kept, [&](const Kept& kept) {
+      const auto& part = job_.part_of(kept);
+      const auto& first = job_.recording.commands[part.commands[0]];
+      const auto file = first.files.find(1);
+      return part.background && &first < &asks && file != first.files.end() &&
+             std::ranges::any_of(asks.argv, [&](const auto& word) {
+               return (std::filesystem::path(asks.folder) / word).lexically_normal() == file->second;
+             });
+    });
   }
 
   /// The stage after those that the script has waited for when this one starts.

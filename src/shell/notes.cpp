@@ -318,14 +318,16 @@ void Notes::add_guess(std::uint32_t line, std::string command) {
     recording_.guessed.push_back({line, std::move(command)});
 }
 
-/// The output of programs in the foreground, which have run when the script looks at it.
 bool Notes::is_finished_output(const std::string& path) const {
   bool found = written_.is_finished_by_tee(path);
-  for (const auto& command : recording_.commands) {
+  for (std::size_t i = 0; i < recording_.commands.size(); ++i) {
+    const auto& command = recording_.commands[i];
     const bool writes =
         std::ranges::any_of(command.files, [&](const auto& one) { return one.second == path; });
     if (command.fate != Fate::recorded || !writes) continue;
-    if (command.background) return false;
+    const auto by = is_finishing_ ? command.waited.by : places_.waited(i).by;
+    const bool waited_for = std::ranges::any_of(by, [](const auto& one) { return !one.kills; });
+    if (command.background && !waited_for) return false;
     found = true;
   }
   return found;
@@ -374,6 +376,7 @@ void Notes::contents(std::uint32_t line, const ProgramStart& start, const Words&
 
 void Notes::finish(const std::string& output, const std::vector<std::string>& environment,
                    const std::function<bool(const std::string& pipe)>& is_read) {
+  is_finishing_ = true;
   std::error_code error;
   const auto own = fs::absolute(request_.script, error).lexically_normal().native();
   for (auto& one : not_opened_in(output)) {
@@ -402,7 +405,8 @@ void Notes::finish_tests() {
     const auto words = words_of(one.text);
     const auto test = std::ranges::find(words, "-s");
     if (words.empty() || (words[0] != "[" && words[0] != "[[" && words[0] != "test") || test == words.end() ||
-        test + 1 == words.end())
+        test + 1 == words.end() ||
+        std::ranges::find(recording_.waited_for, one.line, &AwaitedFile::line) != recording_.waited_for.end())
       continue;
     const auto tells = [&](const RecordedCommand& command) {
       return is_finished_output((fs::path(command.folder) / *(test + 1)).lexically_normal());

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "shell/guarded.h"
+#include "shell/places.h"
 #include "shell/recorder.h"
 #include "shell/scratch_layer.h"
 #include "shell/words.h"
@@ -42,8 +43,9 @@ Words files_printed_by(const Words& argv);
 class Notes {
  public:
   /// All arguments must outlive this object.
-  Notes(const RecordRequest& request, const ScratchLayer& layer, const Written& written, Recording& recording)
-      : request_(request), layer_(layer), written_(written), recording_(recording) {}
+  Notes(const RecordRequest& request, const ScratchLayer& layer, const Written& written, const Places& places,
+        Recording& recording)
+      : request_(request), layer_(layer), written_(written), places_(places), recording_(recording) {}
 
   /// A file or directory that exists only on the cluster was treated as empty.
   void absent(const std::string& path);
@@ -61,6 +63,8 @@ class Notes {
   /// A program whose exit code the script asks for, and that looks at what is not here: at a missing file, at
   /// the output of a program that has run, or at an answer that is made up (`writer`, who prints to it).
   void guess(std::uint32_t line, const ProgramStart& start, const Words& argv, const Words& writer);
+  /// True for the output of programs that have run: in the foreground, or waited for.
+  [[nodiscard]] bool is_finished_output(const std::string& path) const;
   /// Nothing can be written there.
   void no_folder(const std::string& path) { no_folder_.insert(path); }
   /// The script's own directory, if the file exists relative to it; else empty.
@@ -72,7 +76,6 @@ class Notes {
 
  private:
   void add_guess(std::uint32_t line, std::string command);
-  [[nodiscard]] bool is_finished_output(const std::string& path) const;
   void finish_unset(const std::string& script, const std::vector<std::string>& environment);
   void finish_contents(const std::string& script);
   void finish_sourced();
@@ -86,7 +89,9 @@ class Notes {
   const RecordRequest& request_;
   const ScratchLayer& layer_;
   const Written& written_;
+  const Places& places_;
   Recording& recording_;
+  bool is_finishing_ = false;  ///< the commands know which waits they had
   std::set<std::string> no_folder_;
   std::vector<std::pair<Absent, std::string>>
       reading_;  ///< a file with unknown contents → where the output goes

@@ -83,7 +83,7 @@ class Recorder final : public Watcher {
         layer_(layer),
         own_(std::move(own)),
         written_(layer),
-        notes_(request, layer, written_, recording_),
+        notes_(request, layer, written_, places_, recording_),
         places_(request.script, layer, own_),
         scripts_(own_),
         absent_files_(request, layer, own_, places_, scripts_, notes_, recording_),
@@ -166,7 +166,10 @@ class Recorder final : public Watcher {
     pipes_.note(start);
     const auto name = program_name(argv[0]);
     const auto program = program_name(start.path);
-    if (const auto said = printed_by(argv)) {
+    // What goes where the script's own output does, nobody reads.
+    const auto prints_to = file_of(start, STDOUT_FILENO);
+    const bool is_seen_only = prints_to.empty() || prints_to == own_.output();
+    if (const auto said = printed_by(argv); said && !is_seen_only) {
       recording_.printed.push_back({places_.line_of(start.pid), std::string(text::trim(*said))});
       note(start, std::move(argv), Fate::answered);
       return answer({*said + "\n"});
@@ -182,7 +185,8 @@ class Recorder final : public Watcher {
     if (runs && watches_output(start, argv)) {
       if (follows_file(argv)) shows_output_.insert(file_of(start, STDOUT_FILENO));
       const bool finds = !failing_.server_hangs() && looks_for_failure(start, argv) == failing_.server();
-      if (failing_.has_begun() && may_see_failure(start, argv))
+      const bool of_finished = shows_finished_.contains(file_of(start, STDIN_FILENO));
+      if (failing_.has_begun() ? may_see_failure(start, argv) : of_finished)
         recording_.guessed.push_back({places_.line_of(start.pid), text::shell_join(argv)});
       note(start, std::move(argv), Fate::answered);
       return answer({"", finds ? 0 : kFailed});
@@ -218,7 +222,9 @@ class Recorder final : public Watcher {
       if (program == "tee") note_tee(start, argv);
       if (program.ends_with("awk") && file_of(start, STDIN_FILENO).starts_with("pipe:"))
         awks_[start.pid] = {places_.line_of(start.pid), text::shell_join(argv)};
-      if (program == "cat" && names_output(start, argv)) shows_output_.insert(file_of(start, STDOUT_FILENO));
+      static const Options kShow{"cat",  "tac", "head", "tail", "sed", "awk",
+                                 "gawk", "cut", "sort", "tr",   "uniq"};
+      if (kShow.contains(program)) note_shown(start, argv);
       const auto out = file_of(start, STDOUT_FILENO);
       const bool writes =
           out.starts_with('/') && out != "/dev/null" && !out.starts_with(own_.folder.native());
@@ -549,6 +555,18 @@ class Recorder final : public Watcher {
            });
   }
 
+  /// `tail -1 train.log |`: what it prints is made of the output of a recorded program.
+  void note_shown(const ProgramStart& start, const Words& argv) {
+    const auto in = file_of(start, STDIN_FILENO);
+    const auto out = file_of(start, STDOUT_FILENO);
+    const bool finished =
+        shows_finished_.contains(in) || std::ranges::any_of(argv, [&](const auto& word) {
+          return notes_.is_finished_output((fs::path(start.folder) / word).lexically_normal());
+        });
+    if (names_output(start, argv) || shows_output_.contains(in)) shows_output_.insert(out);
+    if (finished) shows_finished_.insert(out);
+  }
+
   /// It looks at the output of what has failed: what it finds there is not known.
   [[nodiscard]] bool may_see_failure(const ProgramStart& start, const Words& argv) const {
     return failing_.server() || !names_output(start, argv) ||
@@ -813,12 +831,13 @@ class Recorder final : public Watcher {
   std::optional<std::size_t> traced_at_early_end_;           ///< of the last of them that failed
   std::map<pid_t, std::vector<std::string>> own_variables_;  ///< of processes in a launcher
   std::map<pid_t, Task> tasks_;                              ///< of the shells that began them
-  std::size_t unrecorded_ = 0;           ///< tasks of the largest step that was not recorded completely
-  std::map<pid_t, std::size_t> copies_;  ///< cp and similar programs that run here: which command
-  std::map<pid_t, Absent> awks_;         ///< those that read a pipe
-  std::map<pid_t, Absent> xargs_;        ///< those that have started nothing
-  std::set<std::string> shows_output_;   ///< pipes into which `cat` prints the output of a recorded program
-  std::set<pid_t> programs_;             ///< processes that are no longer shells
+  std::size_t unrecorded_ = 0;            ///< tasks of the largest step that was not recorded completely
+  std::map<pid_t, std::size_t> copies_;   ///< cp and similar programs that run here: which command
+  std::map<pid_t, Absent> awks_;          ///< those that read a pipe
+  std::map<pid_t, Absent> xargs_;         ///< those that have started nothing
+  std::set<std::string> shows_output_;    ///< pipes into which `cat` prints the output of a recorded program
+  std::set<std::string> shows_finished_;  ///< those of one that has run
+  std::set<pid_t> programs_;              ///< processes that are no longer shells
 };
 
 /// Removed with all that is in it.

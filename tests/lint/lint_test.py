@@ -75,6 +75,19 @@ class Shipped(Lint):
         self.assertEqual(result.returncode, 0, result.stdout)
 
 
+class Submitted(Lint):
+    def test_a_script_that_a_script_submits_is_linted_as_it_is_submitted(self):
+        (self.folder / "job.sh").write_text("#!/bin/bash\n#SBATCH --gpus-per-node=1 -c 8\n#SBATCH --output=%j.out\ncd /scratch/x\nsrun -c 8 python train.py --model $1\necho $1\n")
+        found = self.rules("for m in a b; do\n  sbatch --time=1:00:00 --exclusive job.sh $m || exit 1\ndone\n", name="submit.sh")
+        self.assertEqual(found, [("exit-code-hidden", "warning", 6), ("setup-unchecked", "note", 4)])
+        alone = self.lint(self.folder / "job.sh", "--json")
+        self.assertIn("no-time", alone.stdout)  # which the submission gives
+        self.assertNotIn("no-time", str(found))
+
+    def test_one_that_is_not_here_is_left_out(self):
+        self.assertEqual(self.rules("sbatch nowhere.sh\n"), [])
+
+
 class Plans(Lint):
     def test_a_role_gets_its_findings_with_their_place(self):
         path = self.folder / "exp.yaml"

@@ -41,7 +41,10 @@ bool detaches(const shell::Words& argv) {
           std::ranges::none_of(argv, [](const auto& word) { return word.contains("daemon off"); })) ||
          (name == "redis-server" && has("--daemonize")) || name == "slapd" ||
          (name == "mongod" && has("--fork")) || (name == "pg_ctl" && has("start")) ||
-         (name == "nvidia-cuda-mps-control" && has("-d"));
+         (name == "nvidia-cuda-mps-control" && has("-d")) ||
+         ((name == "singularity" || name == "apptainer") && has("instance") &&
+          (has("start") || has("run"))) ||
+         (name == "ray" && has("submit") && has("--no-wait"));
 }
 
 /// "/dev/fd/63", in the command line of a program: what `<(...)` and `>(...)` become.
@@ -139,11 +142,95 @@ Sentences lacks_a_host(const Examined& script) {
 Sentences starts_a_daemon(const Examined& script) {
   return of_roles(script, [&](const ImportedRole& role, const Part& part) -> std::string {
     if (!detaches(part.program)) return {};
+    const auto line = text::printable(text::shell_join(script.recording.commands[part.commands[0]].argv));
+    if (shell::has(part.program, "--no-wait"))
+      return fmt::format(
+          "line {}: `{}` returns when the job is submitted, and the run would end with it: leave --no-wait "
+          "out",
+          role.line, line);
     return fmt::format(
         "line {}: `{}` moves itself to the background, where nlaunch does not see it: start it in the "
         "foreground, with & (nginx: -g 'daemon off;')",
-        role.line, text::printable(text::shell_join(script.recording.commands[part.commands[0]].argv)));
+        role.line, line);
   });
+}
+
+/// `kill -9 $(nvidia-smi --query-compute-apps=pid …)`, `kill %1`, `fuser -k 8000/tcp`, `ray stop`.
+struct UnknownKill {
+  std::string text;
+  std::string file;  ///< that contains it
+  std::uint32_t line = 0;
+  std::optional<std::size_t> command{};  ///< its index, if it is a program of its own
+};
+
+std::vector<UnknownKill> unknown_kills(const shell::Recording& recording) {
+  static const RE2 kPid(R"(-?\d+)");
+  std::vector<UnknownKill> kills;
+  for (const auto& one : recording.traced) {
+    const auto words = shell::words_of(one.text);
+    if (words.empty() || words[0] != "kill" || shell::has(words, "-0") || shell::has(words, "-l")) continue;
+    const auto is_process = [](const std::string& word) { return RE2::FullMatch(word, kPid); };
+    const auto first = words.size() > 1 && words[1].starts_with('-') ? 2 : 1;
+    const auto of_option = first == 2 && words[1] == "-s" ? 1 : 0;
+    if (std::none_of(words.begin() + std::min<std::ptrdiff_t>(first + of_option, std::ssize(words)),
+                     words.end(), is_process))
+      kills.push_back({one.text, one.script, one.line});
+  }
+  for (std::size_t i = 0; i < recording.commands.size(); ++i) {
+    const auto& one = recording.commands[i];
+    const auto name = shell::program_name(one.argv[0]);
+    const bool fuser = name == "fuser" && std::ranges::any_of(one.argv, [](const auto& word) {
+                         return word.starts_with("-k") || word == "--kill";
+                       });
+    const bool ray = name == "ray" && one.argv.size() > 1 && one.argv[1] == "stop";
+    if (fuser || ray || name == "kill")
+      kills.push_back({text::shell_join(one.argv), one.script, one.line, i});
+  }
+  return kills;
+}
+
+/// A program in the background that only the cluster knows to be stopped, before another one starts.
+Sentences stops_unknown_programs(const Examined& script) {
+  const auto& recording = script.recording;
+  const auto kills = unknown_kills(recording);
+  if (kills.empty()) return {};
+  const auto first_trace = [&](const std::string& file, std::uint32_t line) {
+    return std::ranges::find_if(recording.traced,
+                                [&](const auto& one) { return one.script == file && one.line == line; });
+  };
+  const auto last_trace = [&](const Part& part) {
+    return std::find_if(recording.traced.rbegin(), recording.traced.rend(),
+                        [&](const auto& one) { return one.script == part.script && one.line == part.line; })
+        .base();
+  };
+  for (const auto& kill : kills) {
+    const auto before = [&](const Part& part) {
+      return kill.command ? part.commands[0] < *kill.command
+                          : first_trace(part.script, part.line) < first_trace(kill.file, kill.line);
+    };
+    const auto behind = [&](const Part& part) {
+      return kill.command ? part.commands.back() > *kill.command
+                          : last_trace(part) > first_trace(kill.file, kill.line);
+    };
+    for (const auto& a : script.out.roles) {
+      if (!a.part || !before(script.out.parts[*a.part])) continue;
+      const auto& stopped = script.out.parts[*a.part];
+      const bool ray = stopped.program.size() > 1 && shell::program_name(stopped.program[0]) == "ray" &&
+                       stopped.program[1] == "start";
+      if (!(stopped.background || ray) || (kill.text.starts_with("ray") && !ray)) continue;
+      for (const auto& b : script.out.roles) {
+        if (!b.part || b.part == a.part) continue;
+        const auto& next = script.out.parts[*b.part];
+        if (!behind(next) || before(next) || (!ray && had_exited(recording, stopped, next))) continue;
+        return {
+            fmt::format("line {}: `{}` stops programs that only the cluster knows, such as {}, before {} in "
+                        "line {} starts: in the plan they would run beside it. Stop them by process id: "
+                        "PID=$!, kill $PID",
+                        kill.line, text::printable(kill.text), a.name, b.name, b.line)};
+      }
+    }
+  }
+  return {};
 }
 
 Sentences has_no_name(const Examined& script) {
@@ -282,6 +369,7 @@ std::span<const Refusal> refusals_of_programs() {
       Refusal{"import.step", has_a_step_of_several},
       Refusal{"import.empty-host", lacks_a_host},
       Refusal{"import.detaches", starts_a_daemon},
+      Refusal{"import.kill", stops_unknown_programs},
       Refusal{"import.visible", gives_tasks_one_gpu},
       Refusal{"import.visible", names_a_slice},
       Refusal{"import.visible", numbers_gpus_of_the_node},

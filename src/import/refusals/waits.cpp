@@ -151,7 +151,8 @@ Sentences repeats_in_the_background(const Examined& script) {
 /// `while kill -0 $PID; do python eval.py; sleep 60; done`, of which the recording shows some rounds.
 Sentences repeats_while_another_runs(const Examined& script) {
   return of_roles(script, [&](const ImportedRole& role, const Part& part) -> std::string {
-    static const RE2 kUntilEnd(R"(^\s*(while|until)\b.*(kill -0|ps -p|/proc/\$|squeue|scontrol))");
+    static const RE2 kUntilEnd(
+        R"(^\s*(while|until)\b.*(kill -0|ps -p|/proc/\$|squeue|scontrol|\[\[?\s+(?:!\s+)?-[efsd]\s))");
     const auto again = std::ranges::count_if(script.recording.commands, [&](const auto& command) {
       return command.fate == shell::Fate::recorded && command.line == part.line &&
              command.argv == part.argv && command.script == part.script;
@@ -160,7 +161,8 @@ Sentences repeats_while_another_runs(const Examined& script) {
     if (again < 2 || !of_script || !RE2::PartialMatch(head_of_loop(script.lines, part.line), kUntilEnd))
       return {};
     return fmt::format(
-        "line {}: the script starts `{}` again and again while another program runs, which no role does",
+        "line {}: the script starts `{}` again and again until something else has happened, which no role "
+        "does",
         role.line, text::printable(text::shell_join(part.argv)));
   });
 }
@@ -185,6 +187,24 @@ Sentences loops_over_files(const Examined& script) {
   });
 }
 
+/// `shopt -s nullglob`: a pattern that matches no file here is gone.
+Sentences drops_patterns(const Examined& script) {
+  const auto set = std::ranges::find_if(script.recording.traced, [](const auto& one) {
+    return one.text.starts_with("shopt -s") &&
+           (one.text.contains("nullglob") || one.text.contains("failglob"));
+  });
+  if (set == script.recording.traced.end()) return {};
+  static const RE2 kPattern(
+      R"re(^[^#"']*(?:\bin\s|=\(|\s)[^\s"'#=()]*[\w/}][*?][^\s"']*|^[^#"']*(?:\bin\s|=\(|\s)[*?][^\s"'/]*[./][^\s"']*)re");
+  for (std::size_t i = 0; i < script.lines.size(); ++i)
+    if (RE2::PartialMatch(script.lines[i], kPattern))
+      return {fmt::format(
+          "line {}: with nullglob, a pattern stands for the files on the cluster, and for nothing "
+          "here: name the files",
+          i + 1)};
+  return {};
+}
+
 }  // namespace
 
 std::span<const Refusal> refusals_of_waits() {
@@ -192,7 +212,7 @@ std::span<const Refusal> refusals_of_waits() {
       Refusal{"import.loop", repeats_in_the_background}, Refusal{"import.loop", repeats_while_another_runs},
       Refusal{"import.files", loops_over_files},         Refusal{"import.wait", waits_for_an_unknown_one},
       Refusal{"import.wait", waits_for_the_first},       Refusal{"import.poll", polls_by_a_program},
-      Refusal{"import.wait", waits_for_some_of_a_role},
+      Refusal{"import.wait", waits_for_some_of_a_role},  Refusal{"import.files", drops_patterns},
   };
   return kRefusals;
 }

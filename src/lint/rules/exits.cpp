@@ -24,7 +24,7 @@ namespace {
 /// `code=$?`, `local code=$?` at the start of a line: bash traces only what it reaches.
 bool takes_exit_code(const SourceSpan& span) {
   static const RE2 kTakes(
-      R"re(^\s*(?:(?:local|declare|export|readonly)\s+(?:-\w+\s+)*)?[A-Za-z_]\w*=(?:"\$\?"|\$\?)\s*(?:;|\s|$))re");
+      R"re(^\s*(?:(?:local|declare)\s+(?:-\w+\s+)*)?[A-Za-z_]\w*=(?:"\$\?"|\$\?)\s*(?:;|\s|$))re");
   return RE2::PartialMatch(std::string(span.source_line()), kTakes);
 }
 
@@ -74,8 +74,12 @@ const Registered<Rule> exit_code_lost_rule{{
 /// True if it blocks until something exits.
 bool stays(const ScriptCommand& command) {
   constexpr std::array<std::string_view, 6> kNames{"wait", "sleep", "tail", "read", "inotifywait", "exec"};
-  const auto& name = command.words[0];
-  return std::ranges::find(kNames, name.substr(name.rfind('/') + 1)) != kNames.end();
+  const auto name = shell::program_name(command.words[0]);
+  constexpr std::uint64_t kShort = 30;  // seconds
+  if (name == "sleep" && !shell::waits_forever(command.words) &&
+      shell::seconds_of_sleep(command.words) < kShort)
+    return false;
+  return std::ranges::find(kNames, name) != kNames.end();
 }
 
 void check_not_waited_for(const LintInput& input, Report& report) {
@@ -480,7 +484,7 @@ std::string typed(const shell::Words& words) {
 }
 
 /// A session of tmux whose name is fixed.
-void tell_of_second_start(const Script& script, Report& report) {
+void tell_of_second_start(const Script& script, bool starts_program, Report& report) {
   const auto& commands = script.commands;
   const auto is_tmux = [](const ScriptCommand& one) { return shell::program_name(one.words[0]) == "tmux"; };
   for (const auto& command : commands) {
@@ -500,7 +504,7 @@ void tell_of_second_start(const Script& script, Report& report) {
          "what runs there is killed, however far it is", "tmux has-session -t NAME && exit 1", ""});
   }
   static const RE2 kLooks(R"re(\btmux\s+(?:has|kill|ls|list)|\bnew(?:-session)?\s[^\n]*-\w*A)re");
-  if (RE2::PartialMatch(script.file->text, kLooks)) return;
+  if (!starts_program || RE2::PartialMatch(script.file->text, kLooks)) return;
   for (const auto& command : commands) {
     const auto name = std::ranges::find(command.words, "-s");
     if (!is_tmux(command) || command.span.file != script.file || name == command.words.end() ||
@@ -518,9 +522,11 @@ void tell_of_second_start(const Script& script, Report& report) {
 void check_own_terminal(const LintInput& input, Report& report) {
   if (!input.script) return;
   const auto& commands = input.script->commands;
+  bool starts = false;
   for (const auto& command : commands) {
     const auto name = typed(command.words);
     if (name.empty() || command.span.file != input.script->file) continue;
+    starts = true;
     const bool job = input.slurm || !input.batch.empty();
     const bool attaches = std::ranges::any_of(commands, [](const ScriptCommand& one) {
       return shell::program_name(one.words[0]) == "tmux" && one.words.size() > 1 &&
@@ -535,7 +541,7 @@ void check_own_terminal(const LintInput& input, Report& report) {
          "program > LOG 2>&1 & PID=$!, and wait $PID", ""});
     break;
   }
-  tell_of_second_start(*input.script, report);
+  tell_of_second_start(*input.script, starts, report);
 }
 
 const Registered<Rule> own_terminal_rule{{
@@ -579,7 +585,7 @@ const Registered<Rule> count_twice_rule{{
 void check_error_with_zero(const LintInput& input, Report& report) {
   if (!input.script) return;
   static const RE2 kSays(
-      R"re((?i)^\s*(?:(?:then|else|do|\{)\s+)?(?:echo|printf)\s.*\b(?:error|err|fail(?:ed|ure|s)?|fatal|not found|cannot|can't|could not|couldn't|unable|missing|invalid|does not exist|doesn't exist|no (?:free|such|available)|unsupported|unknown|aborting|abort)\b)re");
+      R"re((?i)(?:^|[;&|{]|\bthen|\belse|\bdo)\s*(?:echo|printf)\s.*\b(?:error|err|fail(?:ed|ure|s)?|fatal|not found|cannot|can't|could not|couldn't|unable|missing|invalid|does not exist|doesn't exist|no (?:free|such|available)|unsupported|unknown|aborting|abort)\b)re");
   static const RE2 kFine(
       R"re((?i)\b(?:no|without|0|zero|nothing)\s+(?:error|failure|failed|missing)|already|skip|success|done)re");
   static const RE2 kExits(R"re(^\s*exit(?:\s+0)?\s*;?\s*(?:fi|\})?\s*(?:#.*)?$)re");

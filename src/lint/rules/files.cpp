@@ -246,6 +246,15 @@ bool is_used(const Script& script, const std::string& path) {
          });
 }
 
+/// `mv log log.1`, `cat log >> all`: the next run overwrites nothing that is missed.
+bool is_kept(const Script& script, const std::string& path) {
+  const auto name = RE2::QuoteMeta(path.substr(path.rfind('/') + 1));
+  const RE2 keeps(R"re((?m)\b(?:mv|cp|gzip|zstd|tar|rsync|scp|rm)\b[^\n]*)re" + name + R"re(|)re" + name +
+                      R"re([^\n]*>>|<\s*["']?[^<>|;&\n]*)re" + name,
+                  RE2::Latin1);
+  return RE2::PartialMatch(script.file->text, keeps);
+}
+
 /// True if it has told of a run that overwrites its own output.
 bool tell_of_own_overwriting(const Script& script, const std::vector<Truncated>& files, Report& report) {
   for (auto one = files.begin(); one != files.end(); ++one) {
@@ -278,7 +287,7 @@ void check_log_overwritten(const LintInput& input, Report& report) {
   const Truncated* first = nullptr;
   for (const auto& one : files) {
     const auto name = shown_path(script, one.path);
-    if (std::ranges::find(next, one.path, &Truncated::path) == next.end() || is_used(script, one.path) ||
+    if (std::ranges::find(next, one.path, &Truncated::path) == next.end() || is_kept(script, one.path) ||
         std::ranges::find(names, name) != names.end())
       continue;
     if (first == nullptr) first = &one;

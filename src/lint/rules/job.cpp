@@ -124,6 +124,13 @@ void check_one_cpu(const LintInput& input, Report& report) {
   const bool by_step = std::ranges::any_of(input.steps, [](const Step& step) {
     return has_option(step.options, {"--cpus-per-task", "--cpus-per-gpu", "--exclusive"});
   });
+  // Many tasks for one program: it gets the CPUs of all.
+  const auto* of_node = find_option(input.batch, "--ntasks-per-node");
+  const auto tasks =
+      of_node == nullptr
+          ? 0
+          : text::whole_number<std::uint32_t>(value_of(*of_node, "--ntasks-per-node")).value_or(0);
+  if (tasks > 2 * input.gpus.value_or(1)) return;
   const auto* gpus = find_option(input.batch, "--gres");
   for (const auto* name : {"--gpus-per-node", "--gpus", "--gpus-per-task"})
     if (gpus == nullptr) gpus = find_option(input.batch, name);

@@ -556,6 +556,16 @@ const Registered<Rule> idle_nodes_rule{{
     .check = check_idle_nodes,
 }};
 
+/// Other programs of MPI may expect one GPU for each task.
+bool trains_with_torch(const LintInput& input, const Step& step) {
+  const bool rendezvous = std::ranges::any_of(input.script->programs, [&](const Program& one) {
+    return one.works && one.span.file == step.span.file && one.span.line == step.span.line &&
+           (!variable(one, "MASTER_ADDR").empty() || launcher_of(one) ||
+            shell::program_name(one.words[0]).starts_with("python"));
+  });
+  return rendezvous || step.argv.empty();
+}
+
 void check_one_gpu_each(const LintInput& input, Report& report) {
   if (!input.script) return;
   for (const auto& step : input.steps) {
@@ -571,7 +581,7 @@ void check_one_gpu_each(const LintInput& input, Report& report) {
       if (one) hides = &option;
       none = none || text == "--gpu-bind=none";
     }
-    if (hides == nullptr || none || !step.several) continue;
+    if (hides == nullptr || none || !step.several || !trains_with_torch(input, step)) continue;
     report.warning(
         hides->span,
         {"each task on a node sees only one of its GPUs",

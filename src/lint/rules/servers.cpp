@@ -449,7 +449,7 @@ std::optional<KillByName> kill_by_name(std::string_view command) {
       const bool letters = !word.starts_with("--");
       kill.whole = kill.whole || word == "--full" || (letters && word.contains('f'));
     } else {
-      kill.pattern = word;
+      kill.pattern = word.substr(0, word.find_last_not_of(')') + 1);  // `$(pkill -f vllm)`
     }
   }
   return kill;

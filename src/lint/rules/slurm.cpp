@@ -85,7 +85,8 @@ bool binds_otherwise(const Step& step) {
 }
 
 void check_cpus_per_task(const LintInput& input, Report& report) {
-  if (!input.script || !has_option(input.batch, {"--cpus-per-task"})) return;
+  const auto* cpus = find_option(input.batch, "--cpus-per-task");
+  if (!input.script || cpus == nullptr || cpus->text == "--cpus-per-task=1") return;
   const auto& environment = input.environments.front();
   if (environment.find("SRUN_CPUS_PER_TASK") != nullptr) return;
   for (const auto& step : input.steps) {
@@ -385,6 +386,15 @@ bool is_replaced(const std::vector<StepOption>& options, std::string_view option
          });
 }
 
+/// `#SBSTCH --mem=8G`, `#sbatch -N 2`.
+bool is_misspelt(const std::string& comment) {
+  static const RE2 kLike(R"re(^#([A-Z]{5,8}|sbatch)\s+-{1,2}[A-Za-z])re");
+  static const std::vector<std::string> kMeant{"SBATCH"};
+  std::string word;
+  if (!RE2::PartialMatch(comment, kLike, &word) || word == "SBATCH") return false;
+  return word == "sbatch" || text::nearest(word, kMeant).has_value();
+}
+
 void check_lost_directive(const LintInput& input, Report& report) {
   if (!input.script) return;
   const auto first = input.script->first_command;
@@ -392,14 +402,12 @@ void check_lost_directive(const LintInput& input, Report& report) {
     const auto word = comment.text.substr(0, comment.text.find_first_of(" \t"));
     const bool meant = word == "#SBATCH";
     const bool late = meant && first > 0 && comment.span.line > first;
-    constexpr std::array<std::string_view, 6> kMisspelt{"#SBTACH", "#SBACTH", "#SABTCH",
-                                                        "#SBATH",  "#SBTCH",  "#sbatch"};
     if (const auto option = parted_option(comment.text);
         !option.empty() && (first == 0 || comment.span.line < first) && !is_replaced(input.batch, option)) {
       report.note(comment.span, {fmt::format("# SBATCH with a space is a comment: {} is ignored", option),
                                  "sbatch reads only lines that start with #SBATCH, without a space",
                                  "use #SBATCH, or ##SBATCH to turn it off", ""});
-    } else if (std::ranges::find(kMisspelt, word) != kMisspelt.end()) {
+    } else if (is_misspelt(comment.text)) {
       report.warning(comment.span, {fmt::format("{} is not #SBATCH", word),
                                     "sbatch treats the line as a comment", "#SBATCH", ""});
     } else if (late) {
@@ -456,35 +464,6 @@ const Registered<Rule> sbatch_option_rule{{
         "from a site plugin and are not reported.",
     .source = "sbatch(1); Slurm src/common/slurm_opt.c",
     .check = check_sbatch_option,
-}};
-
-/// `#SBSTCH --mem=8G`, `#SBTACH -N 2`: a comment for sbatch.
-void check_misspelt_directive(const LintInput& input, Report& report) {
-  if (!input.script) return;
-  static const RE2 kLike(R"re(^#+\s?([A-Za-z]{5,8})\s+-{1,2}[A-Za-z])re");
-  for (const auto& comment : input.script->comments) {
-    std::string word;
-    const bool behind = input.script->first_command != 0 && comment.span.line > input.script->first_command;
-    if (behind || !RE2::PartialMatch(comment.text, kLike, &word) || comment.text.starts_with("#SBATCH") ||
-        comment.text.starts_with("##"))
-      continue;
-    static const std::vector<std::string> kMeant{"SBATCH"};
-    const bool near = word == "SBATCH" || text::nearest(word, kMeant);
-    if (!near || word == "BATCH") continue;
-    report.warning(comment.span, {"sbatch ignores this line: it does not begin with #SBATCH",
-                                  "what it asks for is missing from the job", "#SBATCH", ""});
-  }
-}
-
-const Registered<Rule> misspelt_directive_rule{{
-    .order = 504,
-    .name = "misspelt-directive",
-    .title = "a line that is nearly a directive",
-    .explain =
-        "sbatch reads lines that begin with #SBATCH, in capitals and without a blank. ##SBATCH is the usual "
-        "way to turn one off, and not reported.",
-    .source = "sbatch(1), DESCRIPTION",
-    .check = check_misspelt_directive,
 }};
 
 void check_stray_word(const LintInput& input, Report& report) {

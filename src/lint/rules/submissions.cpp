@@ -73,7 +73,7 @@ const Registered<Rule> stays_pending_rule{{
 void check_submission_unseen(const LintInput& input, Report& report) {
   if (!input.script || !input.script->failed_submission || !input.batch.empty()) return;
   const auto& one = *input.script->failed_submission;
-  if (one.next != 0 || one.exit_code != 0) return;
+  if (one.exit_code != 0) return;
   report.note(one.span, {"if this sbatch fails, the script still exits with 0",
                          "whatever starts the script takes the failure for a success, and a job is missing",
                          "sbatch … || exit 1", ""});

@@ -247,9 +247,22 @@ const ScriptCommand* runs_in_foreground(const Script& script, const ScriptComman
   return program;
 }
 
+/// Outside of a job: `kill SCRIPT`.
+void tell_of_delayed_trap(const Script& script, Report& report) {
+  const auto* trap = trap_for(script, "TERM");
+  const auto* program = trap == nullptr ? nullptr : runs_in_foreground(script, *trap);
+  if (program == nullptr) return;
+  const auto name = shell::program_name(program->words[0]);
+  report.note(program->span,
+              {fmt::format("after SIGTERM, the trap runs only when {} has ended", name),
+               "bash runs a trap when the command in the foreground has ended: until then nothing stops",
+               fmt::format("{} … & pid=$!; wait $pid", name), ""});
+}
+
 void check_trap_waits(const LintInput& input, Report& report) {
   if (!input.script || !ran_to_its_end(*input.script)) return;
   const auto& script = *input.script;
+  if (!input.slurm && input.batch.empty()) return tell_of_delayed_trap(script, report);
   for (const auto& option : input.batch) {
     const auto value = value_of(option, "--signal");
     const auto signal = warning_signal(value);
@@ -396,6 +409,31 @@ const Registered<Rule> trap_goes_on_rule{{
         "the script.",
     .source = "bash(1), SIGNALS",
     .check = check_trap_goes_on,
+}};
+
+/// `trap 'sbatch $0' TERM`
+void check_trap_resubmits(const LintInput& input, Report& report) {
+  if (!input.script || !(input.slurm || !input.batch.empty())) return;
+  static const RE2 kAgain(R"re(\bsbatch\b|\bscontrol\s+requeue\b)re");
+  const SourceLines lines(input.script->file);
+  for (const auto& command : input.script->commands) {
+    const auto trap = shell::trap_of(command.words);
+    if (!trap || !trap->names("TERM") || !trap->handler || command.span.file != input.script->file ||
+        !RE2::PartialMatch(text_of_handler(lines, *trap->handler), kAgain))
+      continue;
+    return report.note(command.span, {"scancel sends TERM, too: a job that somebody cancels starts again",
+                                      "the trap cannot tell a time limit from scancel",
+                                      "#SBATCH --signal=B:USR1@300, and a trap for USR1", ""});
+  }
+}
+
+const Registered<Rule> trap_resubmits_rule{{
+    .order = 509,
+    .name = "trap-resubmits",
+    .title = "a job that cannot be cancelled",
+    .explain = "Slurm sends TERM before KILL, at the time limit and for scancel.",
+    .source = "scancel(1), DESCRIPTION; sbatch(1), --signal",
+    .check = check_trap_resubmits,
 }};
 
 }  // namespace

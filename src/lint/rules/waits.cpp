@@ -41,7 +41,13 @@ std::vector<Loop> short_loops(const SourceLines& lines) {
   static const RE2 kEnds(R"re((^|;)\s*done\b)re");
   constexpr std::uint32_t kLongest = 30;
   std::vector<Loop> loops;
+  // `timeout 300 bash -c "until curl …; do sleep 2; done"`
+  static const RE2 kInText(R"re(\bbash\s+-l?c\s+["']\s*((?:until|while)\s[^\n]*?\bdone)\b)re");
   for (std::uint32_t begin = 1; begin <= lines.count(); ++begin) {  // also in the text of bash -c
+    std::string text;
+    if (RE2::PartialMatch(lines.line(begin), kInText, &text) &&
+        !text::trim(lines.line(begin)).starts_with('#'))
+      loops.push_back({.begin = begin, .end = begin, .head = text, .text = std::string(lines.line(begin))});
     if (!RE2::PartialMatch(lines.line(begin), kBegins)) continue;
     Loop loop{.begin = begin, .end = begin, .head = std::string(lines.line(begin)), .text = {}};
     const auto indentation = lines.line(begin).find_first_not_of(" \t");
@@ -500,9 +506,10 @@ void check_any_answer(const LintInput& input, Report& report) {
     if (const auto line = line_of_any_status(lines, loop); line != 0) tell(line);
     for (auto at = loop.begin; at <= loop.end; ++at) {
       std::string asks;
-      if (!RE2::PartialMatch(lines.command(at), kAsks, &asks) || RE2::PartialMatch(asks, kFails) ||
+      const auto command = loop.begin == loop.end ? loop.head : lines.command(at);
+      if (!RE2::PartialMatch(command, kAsks, &asks) || RE2::PartialMatch(asks, kFails) ||
           !RE2::PartialMatch(asks, kOfServer) ||
-          (RE2::PartialMatch(asks, kCode) && !RE2::PartialMatch(lines.command(at), kThrown)))
+          (RE2::PartialMatch(asks, kCode) && !RE2::PartialMatch(command, kThrown)))
         continue;
       tell(at);
     }
@@ -516,6 +523,38 @@ const Registered<Rule> any_answer_rule{{
     .explain = "Without --fail, curl exits with 0 whatever the status of the answer is.",
     .source = "curl(1), --fail; SGLang python/sglang/srt/entrypoints/http_server.py, health",
     .check = check_any_answer,
+}};
+
+/// `s=$(curl -s URL -w '%{http_code}')`, compared with 200: the page stands in front of the code.
+void check_code_with_page(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  static const RE2 kAsks(R"re((\w+)=["']?\$\(\s*curl\s([^|;)]*%\{http_code\}[^|;)]*)\))re");
+  static const RE2 kApart(
+      R"re((?:^|\s)(?:-[a-zA-Z]*[oI]|--output|--head)\b|>|/(?:health\w*|ping|ready\w*|livez|version)["'\s])re");
+  const SourceLines lines(input.script->file);
+  for (const auto number : lines_of_commands(lines)) {
+    std::string name;
+    std::string options;
+    if (!RE2::PartialMatch(lines.command(number), kAsks, &name, &options) ||
+        RE2::PartialMatch(options + " ", kApart))
+      continue;
+    const RE2 compares(R"re(\$\{?)re" + name + R"re(\}?["']?\s*(?:==?|-eq|!=|-ne)\s*["']?\d{3})re");
+    if (!RE2::PartialMatch(input.script->file->text, compares)) continue;
+    report.warning(lines.whole(number),
+                   {"the page that the server sends stands in front of its code here",
+                    "curl prints both: a comparison with 200 fails whenever the page is not empty",
+                    "curl -s -o /dev/null -w '%{http_code}'", ""});
+  }
+}
+
+const Registered<Rule> code_with_page_rule{{
+    .order = 508,
+    .name = "code-with-page",
+    .title = "a status code with a page in front of it",
+    .explain =
+        "-w adds to what curl prints. Not reported for /health and its kind, which send an empty page.",
+    .source = "curl(1), --write-out, --output",
+    .check = check_code_with_page,
 }};
 
 const Registered<Rule> endless_wait_rule{{

@@ -149,7 +149,7 @@ void check_server_left(const LintInput& input, Report& report) {
     const auto& server = script.programs[i];
     if (!server.works || !server.background || !is_server(server) || server.span.file != script.file)
       continue;
-    const bool stays = RE2::PartialMatch(std::string(server.span.source_line()), kStays);
+    const bool stays = !kills && RE2::PartialMatch(std::string(server.span.source_line()), kStays);
     const auto* client = stays ? client_in_background(script, i) : client_of(script, i);
     if (client == nullptr) continue;
     const auto name = shown_name(server);
@@ -286,19 +286,48 @@ bool always_exists(const ScriptCommand& command) {
          RE2::PartialMatch(command.span.source_line(), kThere);
 }
 
-/// `cd DIR`, `source FILE`, `conda activate NAME`, `pip install`: what later programs rely on.
-std::string preparation(const ScriptCommand& command) {
+/// What later programs rely on.
+enum class Need { nothing, folder, environment, build, data };
+struct Preparation {
+  Need need = Need::nothing;
+  std::string name{};  ///< "conda activate"
+};
+
+/// `cd DIR`, `source FILE`, `conda activate NAME`, `pip install`, `make`, `git clone`.
+Preparation preparation(const ScriptCommand& command) {
   const auto& words = command.words;
   const auto name = program_name(words[0]);
   const auto second = words.size() > 1 ? std::string_view(words[1]) : std::string_view();
-  const bool folder = name == "cd" && !second.empty() && !always_exists(command);
-  const bool file = (name == "source" || name == ".") && second.ends_with("activate");
-  const bool environment =
-      (name == "conda" || name == "mamba" || name == "micromamba") && second == "activate";
-  const bool install = (name == "pip" || name == "pip3") && second == "install";
-  if (folder) return "cd";
-  if (file) return "source";
-  return environment || install ? fmt::format("{} {}", name, second) : "";
+  if (name == "cd" && !second.empty() && !always_exists(command)) return {Need::folder, "cd"};
+  static const RE2 kOfMachine(R"re(^/etc/|^/usr/share/|bashrc|profile|/init/(?:ba)?sh$|conda\.sh$)re");
+  const bool sources = name == "source" || name == ".";
+  if (sources && !second.empty() && !RE2::PartialMatch(std::string(second), kOfMachine))
+    return {Need::environment, "source"};
+  const bool conda = name == "conda" || name == "mamba" || name == "micromamba";
+  const bool pip = name == "pip" || name == "pip3";
+  if ((conda && second == "activate") || (pip && second == "install"))
+    return {Need::environment, fmt::format("{} {}", name, second)};
+  const bool help = second.starts_with("--ver") || second.starts_with("--help");
+  if ((name == "make" || name == "cmake" || name == "ninja") && !help) return {Need::build, name};
+  if (name == "git" && (second == "clone" || second == "checkout"))
+    return {Need::build, fmt::format("git {}", second)};
+  if (name == "tar" || name == "unzip" ||
+      ((name == "huggingface-cli" || name == "hf") && second == "download"))
+    return {Need::data, name};
+  return {};
+}
+
+const char* consequence_of(Need need) {
+  switch (need) {
+    case Need::folder:
+      return "its programs run in another directory, or do not find their files there";
+    case Need::build:
+      return "its programs run with what an earlier run has left there, or are missing";
+    case Need::data:
+      return "its programs run without these files, or with old ones";
+    default:
+      return "its programs run in another environment: an older library, or none";
+  }
 }
 
 /// A failure has a consequence in the line itself or in the next one.
@@ -316,32 +345,26 @@ void check_setup_unchecked(const LintInput& input, Report& report) {
   const bool batch = input.slurm || !input.batch.empty();
   OptionByShell errexit(script, kErrexit);
   const SourceLines lines(script.file);
-  // The first directory and the first environment: each has its own consequence.
-  const ScriptCommand* folder = nullptr;
-  const ScriptCommand* environment = nullptr;
+  std::map<Need, const ScriptCommand*> first;
   bool works = false;
   for (const auto& command : script.commands) {
     const bool ends = errexit.after(command);
     if (command.span.file != script.file) continue;
     // The programs of a pipeline have shells of their own.
-    works = command.works && (folder != nullptr || environment != nullptr);
+    works = command.works && !first.empty();
     if (works) break;
     if (command.shell != script.shell || ends || is_checked(lines, command)) continue;
-    const auto what = preparation(command);
-    auto& first = what == "cd" ? folder : environment;
-    if (!what.empty() && first == nullptr) first = &command;
+    if (const auto what = preparation(command); what.need != Need::nothing)
+      first.try_emplace(what.need, &command);
   }
-  for (const auto* first : {folder, environment}) {
-    if (!works || first == nullptr) continue;
-    const auto what = preparation(*first);
+  if (!works) return;
+  for (const auto& [need, command] : first)
     report.note(
-        first->span,
-        {fmt::format("if this {} fails, the script goes on", what),
-         what == "cd" ? "its programs run in another directory, or do not find their files there"
-                      : "its programs run in another environment: an older library, or none",
+        command->span,
+        {fmt::format("if this {} fails, the script goes on", preparation(*command).name),
+         consequence_of(need),
          batch ? "set -e below the #SBATCH lines, or … || exit 1 here" : "set -e above, or … || exit 1 here",
          ""});
-  }
 }
 
 const Registered<Rule> setup_unchecked_rule{{

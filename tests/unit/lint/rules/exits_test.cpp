@@ -256,14 +256,68 @@ TEST(CounterEndsScript, ThatBeginsAtZero) {
 TEST(OwnTerminal, NothingTellsHowItsProgramEnds) {
   EXPECT_EQ(
       found("own-terminal", script("tmux new-session -d -s a\ntmux send-keys -t a 'python train.py' C-m\n")),
-      Texts{
-          "note job.sh:2:1 tmux starts this in a terminal of its own: the script does not know how it ends"});
+      (Texts{"note job.sh:1:1 a second start of this script finds session a already there",
+             "note job.sh:2:1 tmux starts this in a terminal of its own: the script does not know how it "
+             "ends"}));
   EXPECT_EQ(found("own-terminal", script("screen -dmS a bash train.sh\n")).size(), 1U);
   EXPECT_EQ(found("own-terminal", script("tmux kill-session -t run\ntmux new-session -d -s run\n")),
             Texts{"note job.sh:1:1 a second start of this script ends the run of the first, in session run"});
   for (const std::string fine :
        {"tmux new-session -d -s a\n", "tmux send-keys -t a C-c\n", "tmux attach -t a\n"})
     EXPECT_EQ(found("own-terminal", script(fine)), Texts{}) << fine;
+}
+
+TEST(ExitCodeLost, InAFunctionThatSetEEnds) {
+  const auto function = [](const std::string& program, const std::string& call) {
+    return found("exit-code-lost",
+                 script("set -e\nrun() {\n  " + program + "\n  local code=$?\n  echo $code\n}\n" + call));
+  };
+  const Texts told{"error job.sh:4:3 under set -e this line is reached only if python succeeds"};
+  EXPECT_EQ(function("python a.py $1", "for i in 1 2; do run $i & done\nwait\n"), told);
+  EXPECT_EQ(function("python a.py $1", "run 1\n"), told);
+  // Here set -e is ignored.
+  EXPECT_EQ(function("python a.py $1", "run 1 || exit 1\n"), Texts{});
+  EXPECT_EQ(function("python a.py $1", "if run 1; then echo fine; fi\n"), Texts{});
+  EXPECT_EQ(function("python a.py $1 || true", "run 1\n"), Texts{});
+}
+
+TEST(CountTwice, IfGrepFindsNothing) {
+  EXPECT_EQ(whole("count-twice", script("n=$(grep -c FAILED log 2>/dev/null || echo 0)\n")),
+            (Texts{"if grep -c finds nothing, this prints 0 twice",
+                   "grep -c prints 0 and exits with 1 then: what gets the two lines takes them for no number "
+                   "(\"syntax "
+                   "error\", \"integer expression expected\")",
+                   "grep -c … || true", "grep(1), --count, EXIT STATUS"}));
+  EXPECT_EQ(found("count-twice", script("n=$(grep -ic x log || echo \"0\")\n")).size(), 1U);
+  for (const std::string fine : {"n=$(grep -c x log || true)\n", "n=$(grep x log || echo 0)\n",
+                                 "grep -c x log\n", "n=$(wc -l < log || echo 0)\n"})
+    EXPECT_EQ(found("count-twice", script(fine)), Texts{}) << fine;
+}
+
+TEST(ErrorWithZero, BeforeAnExitWithoutANumber) {
+  EXPECT_EQ(whole("error-with-zero",
+                  script("if ! [ -d /data ]; then\n  echo \"data not found\"\n  exit\nfi\npython a.py\n")),
+            (Texts{"the script reports an error and exits with 0",
+                   "whatever starts the script takes the failure for a success", "exit 1",
+                   "bash(1), SHELL BUILTIN COMMANDS, exit"}));
+  for (const std::string wrong : {"[ -d /x ] || { echo Error: no x; exit 0; }\n",
+                                  "if [ -z x ]; then\n  echo failed\n  echo bye\n  exit 0\nfi\n"})
+    EXPECT_EQ(found("error-with-zero", script(wrong)).size(), 1U) << wrong;
+  for (const std::string fine : {"[ -d /x ] || { echo not found; exit 1; }\n",
+                                 "if [ -f done ]; then\n  echo already done, no error\n  exit 0\nfi\n",
+                                 "echo failed\npython a.py\nexit 0\n"})
+    EXPECT_EQ(found("error-with-zero", script(fine)), Texts{}) << fine;
+}
+
+TEST(OwnTerminal, ASessionThatIsAlreadyThere) {
+  EXPECT_EQ(
+      found("own-terminal",
+            script("tmux new-session -d -s train 'python a.py --x 1'\ntmux attach -t train\n")),
+      (Texts{
+          "note job.sh:1:1 tmux starts this in a terminal of its own: the script does not know how it ends",
+          "note job.sh:1:1 a second start of this script finds session train already there"}));
+  EXPECT_EQ(found("own-terminal", script("tmux new-session -A -d -s train 'python a.py --x 1'\n")).size(),
+            1U);
 }
 
 }  // namespace

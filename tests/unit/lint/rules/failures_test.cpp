@@ -144,41 +144,6 @@ TEST(EndlessRequeue, WithoutALimit) {
     EXPECT_EQ(told(fine), Texts{}) << fine;
 }
 
-TEST(SubmissionUnchecked, WhereTheNextJobIsSubmittedAllTheSame) {
-  const auto told = [](const std::string& text) {
-    return found("submission-unchecked", script("#!/bin/bash\n" + text));
-  };
-  EXPECT_EQ(
-      told("id=$(sbatch --parsable a.sh)\nsbatch --dependency=afterok:$id b.sh\n"),
-      Texts{
-          "warning job.sh:2:1 if this sbatch fails, the script submits the job of line 3 all the same, with "
-          "--dependency=afterok:"});
-  EXPECT_EQ(
-      told("id=$(sbatch a.sh | awk '{print $4}')\nsbatch ${id:+-d afterok:$id} b.sh\n"),
-      Texts{"warning job.sh:2:1 if this sbatch fails, the script submits the job of line 3 all the same, "
-            "without the dependency"});
-  for (const std::string fine :
-       {"set -e\nid=$(sbatch --parsable a.sh)\nsbatch --dependency=afterok:$id b.sh\n",
-        "id=$(sbatch --parsable a.sh) || exit 1\nsbatch --dependency=afterok:$id b.sh\n",
-        "sbatch a.sh\nsbatch b.sh\n"})
-    EXPECT_EQ(told(fine), Texts{}) << fine;
-}
-
-TEST(StaysPending, AJobWhosePredecessorHasFailed) {
-  EXPECT_EQ(
-      whole("stays-pending", script("id=$(sbatch --parsable a.sh)\nsbatch --dependency=afterok:$id b.sh\n")),
-      (Texts{"if the job that this one waits for fails, this one stays pending for ever",
-             "its reason is then DependencyNeverSatisfied, until somebody cancels it, unless slurm.conf has "
-             "kill_invalid_depend",
-             "sbatch --kill-on-invalid-dep=yes, or afterany and a test of what it needs",
-             "sbatch(1), --dependency, --kill-on-invalid-dep; slurm.conf(5), DependencyParameters"}));
-  for (const std::string fine :
-       {"id=$(sbatch --parsable a.sh)\nsbatch --kill-on-invalid-dep=yes --dependency=afterok:$id b.sh\n",
-        "id=$(sbatch --parsable a.sh)\nsbatch --dependency=afterany:$id b.sh\n",
-        "sbatch a.sh\nsbatch b.sh\n"})
-    EXPECT_EQ(found("stays-pending", script(fine)), Texts{}) << fine;
-}
-
 TEST(ServerFails, AWorkerOfRayWhoseHeadAnswers) {
   const std::string job =
       "#!/bin/bash\n#SBATCH --nodes=4 --exclusive\nnodes=($(scontrol show hostnames $SLURM_JOB_NODELIST))\n"
@@ -197,6 +162,19 @@ TEST(ServerFails, AServerOfTheUsersOwnIsOneIfTheScriptAsksIt) {
   // Of two that name the port, the first is the server.
   EXPECT_EQ(found("death-unnoticed", script("python reward.py --port 5001 &\n" + loop +
                                             "python client.py --port 5001 &\nwait -n\n")),
+            Texts{});
+}
+
+TEST(EndlessRequeue, BehindATestOfTheMachine) {
+  const std::string job = "#!/bin/bash\n#SBATCH -N 1\n";
+  const std::string requeue = "  scontrol requeue $SLURM_JOB_ID\n  exit 0\nfi\npython a.py\n";
+  EXPECT_EQ(found("endless-requeue", script(job +
+                                            "cc=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader)\n"
+                                            "if [ \"$cc\" -lt 7 ]; then\n" +
+                                            requeue))
+                .size(),
+            1U);
+  EXPECT_EQ(found("endless-requeue", script(job + "n=$(cat tries)\nif [ \"$n\" -lt 7 ]; then\n" + requeue)),
             Texts{});
 }
 

@@ -199,7 +199,8 @@ TEST(FixedPort, StandaloneIsForOneNode) {
   EXPECT_EQ(instead(one_node("torchrun --nproc_per_node=2 a.py\n", 2)), both);
   EXPECT_EQ(instead(one_node("export MASTER_PORT=29500\npython a.py\n", 1)), both);
   EXPECT_EQ(instead(one_node("accelerate launch --num_processes=2 --main_process_port 29500 a.py\n", 2)),
-            one);
+            "--main_process_port $((20000 + SLURM_JOB_ID % 10000))");
+  EXPECT_EQ(instead(one_node("deepspeed a.py\n", 2)), "--master_port $((20000 + SLURM_JOB_ID % 10000))");
   EXPECT_EQ(instead("#!/bin/bash\n#SBATCH --nodes=2\n#SBATCH --gpus-per-node=2\n"
                     "srun torchrun --nnodes=2 --master_addr=a --master_port=29500 a.py\n"),
             one);
@@ -487,6 +488,14 @@ TEST(LauncherSize, OfVerlsTrainer) {
   EXPECT_EQ(with("trainer.nnodes=1"), Texts{});
   EXPECT_EQ(with("trainer.nnodes=1 trainer.n_gpus_per_node=8 rollout.nnodes=1 rollout.n_gpus_per_node=8"),
             Texts{});
+}
+
+TEST(FixedPort, NotIfTheScriptSearchesAFreeOneOrFreesIt) {
+  for (const std::string fine : {"PORT=6000\nwhile lsof -i:$PORT; do PORT=$((PORT + 1)); done\nvllm serve m "
+                                 "--port $PORT &\npython a.py\n",
+                                 "pkill -f vllm\nvllm serve m --port 8000 &\npython a.py\n",
+                                 "ray stop\nray start --head\npython a.py\n"})
+    EXPECT_EQ(found("fixed-port", script(fine)), Texts{}) << fine;
 }
 
 }  // namespace

@@ -207,5 +207,40 @@ TEST(KillsOthers, ByTheNameOfAProgramThatOthersRunToo) {
       Texts{"note job.sh:2:1 killall my-own-helper kills every my-own-helper of the user on this machine"});
 }
 
+TEST(KillsOthers, ByAListOfProcesses) {
+  const auto told = [](const std::string& line) { return found("kills-others", script(line + "\n")); };
+  EXPECT_EQ(told("nvidia-smi --query-compute-apps=pid --format=csv,noheader | xargs -r kill -9"),
+            Texts{"note job.sh:1:1 this kills what runs on all GPUs of this machine"});
+  EXPECT_EQ(told("kill -9 $(lsof -t -i:8000)"),
+            Texts{"note job.sh:1:1 this kills what uses that port on this machine"});
+  EXPECT_EQ(
+      told("ps aux | grep vllm | awk '{print $2}' | xargs kill"),
+      Texts{"note job.sh:1:1 this kills every process of the user on this machine that has that text in its "
+            "command line"});
+  EXPECT_EQ(told("ray stop --force"),
+            Texts{"note job.sh:1:1 this stops every Ray process of the user on this machine"});
+  EXPECT_EQ(told("pkill ray\npkill -9 -f vllm"),
+            Texts{"note job.sh:1:1 pkill ray kills every ray of the user on this machine; so does pkill -f "
+                  "vllm in line 2"});
+  for (const std::string fine :
+       {"kill $(pgrep -P $$)", "kill $PID", "kill $(jobs -p)", "trap 'ray stop' EXIT"})
+    EXPECT_EQ(told(fine), Texts{}) << fine;
+  EXPECT_EQ(found("kills-others", script("#!/bin/bash\n#SBATCH --gpus-per-node=8\npkill python\n")), Texts{});
+}
+
+TEST(WaitForServer, AWordInACommentStopsNothing) {
+  EXPECT_EQ(
+      found("wait-for-server",
+            script("#SBATCH -N 1\nray start --head --block &\nP=$! # to kill it later\npython a.py\nwait\n")),
+      Texts{"warning job.sh:5:1 `wait` also waits for ray, which never ends"});
+}
+
+TEST(SamePort, NotBehindAKill) {
+  EXPECT_EQ(
+      found("same-port", script("vllm serve a --port 8001 &\nkill -9 $(nvidia-smi --query-compute-apps=pid "
+                                "--format=csv)\nvllm serve b --port 8001 &\nwait\n")),
+      Texts{});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

@@ -400,5 +400,24 @@ TEST(Directives, MayBeAbbreviated) {
   EXPECT_EQ(texts, (std::vector<std::string>{"--output=a.log", "--error=b.log", "--job-name=x"}));
 }
 
+TEST(LostDirective, OneThatIsMisspelt) {
+  const auto job = [](const std::string& line) {
+    return found("lost-directive", script("#!/bin/bash\n" + line + "\n#SBATCH -N 1\npython a.py\n"));
+  };
+  EXPECT_EQ(job("#SBSTCH --mem=8G"), Texts{"warning job.sh:2:1 #SBSTCH is not #SBATCH"});
+  EXPECT_EQ(job("#sbatch -N 2").size(), 1U);
+  for (const std::string fine :
+       {"#sbatch job.sh", "# sbatch --nodes=2 job.sh", "#BATCHES", "#USAGE --help", "#PBS -l a"})
+    EXPECT_EQ(job(fine), Texts{}) << fine;
+}
+
+TEST(RankOfShell, NotIfEachTaskSetsItAgain) {
+  const std::string begin = "#SBATCH -N 2\n#SBATCH --ntasks-per-node=4\nexport CACHE=/tmp/a-$SLURM_LOCALID\n";
+  EXPECT_EQ(found("rank-of-shell",
+                  script(begin + "srun bash -c \"export CACHE=/tmp/a-\\$SLURM_LOCALID; python a.py\"\n")),
+            Texts{});
+  EXPECT_EQ(found("rank-of-shell", script(begin + "srun python a.py\n")).size(), 1U);
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

@@ -155,5 +155,45 @@ TEST(NoSignal, NothingSendsWhatTheTrapWaitsFor) {
   EXPECT_EQ(said("", trap + "timeout -s USR1 600 python b.py &\n"), Texts{});
 }
 
+TEST(TrapGoesOn, BehindWhatDoesNotExit) {
+  EXPECT_EQ(
+      whole("trap-goes-on",
+            script("stop() {\n  kill $P\n}\ntrap stop EXIT INT TERM\npython a.py\npython b.py\n")),
+      (Texts{
+          "after SIGTERM the script goes on: what this trap calls does not exit",
+          "bash waits for the program in the foreground, runs the trap, and then the next command: python in "
+          "line 6 starts all the same",
+          "exit 143 at the end of what the trap calls", "bash(1), SIGNALS"}));
+  EXPECT_EQ(
+      found("trap-goes-on", script("trap 'echo stopped' INT\nfor i in 1 2; do\n  python a.py $i\ndone\n")),
+      Texts{"note job.sh:1:1 after Ctrl-C the script goes on: what this trap calls does not exit"});
+  for (const std::string fine :
+       {"trap 'kill $P; exit 1' INT TERM\npython a.py\npython b.py\n",
+        "trap 'kill 0' TERM\npython a.py\npython b.py\n",
+        "stop() { kill $P; exit 1; }\ntrap stop TERM\npython a.py\npython b.py\n",
+        "trap 'kill $P' EXIT\npython a.py\npython b.py\n", "trap 'echo x' TERM\npython a.py\n",
+        "trap '' INT\npython a.py\npython b.py\n",
+        "trap 'scontrol requeue $SLURM_JOB_ID' TERM\npython a.py\npython b.py\n"})
+    EXPECT_EQ(found("trap-goes-on", script(fine)), Texts{}) << fine;
+}
+
+TEST(TrapWaits, OutsideOfAJobForTheForeground) {
+  EXPECT_EQ(found("trap-waits", script("trap 'kill $S; exit 1' INT TERM\npython a.py\n")),
+            Texts{"note job.sh:2:1 after SIGTERM, the trap runs only when python has ended"});
+  for (const std::string fine : {"trap 'kill $P; exit 1' TERM\npython a.py & P=$!\nwait $P\n",
+                                 "trap 'rm x' EXIT\npython a.py\n", "trap 'exit 1' INT\npython a.py\n"})
+    EXPECT_EQ(found("trap-waits", script(fine)), Texts{}) << fine;
+}
+
+TEST(TrapResubmits, AlsoWhatSomebodyCancels) {
+  const std::string job = "#!/bin/bash\n#SBATCH -N 1\n";
+  EXPECT_EQ(found("trap-resubmits",
+                  script(job + "again() {\n  sbatch $0\n}\ntrap again USR1 TERM\npython a.py & wait $!\n")),
+            Texts{"note job.sh:6:1 scancel sends TERM, too: a job that somebody cancels starts again"});
+  for (const std::string fine :
+       {"trap 'sbatch $0' USR1\npython a.py\n", "trap 'kill $P' TERM\npython a.py\n"})
+    EXPECT_EQ(found("trap-resubmits", script(job + fine)), Texts{}) << fine;
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

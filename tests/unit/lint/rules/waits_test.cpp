@@ -215,6 +215,18 @@ TEST(AnyAnswer, EndsTheWait) {
     EXPECT_EQ(loop(fine), Texts{}) << fine;
 }
 
+TEST(AnyAnswer, InTheTextOfAShell) {
+  EXPECT_EQ(found("any-answer", script("timeout 300 bash -c \"until curl -s localhost:$PORT/health > "
+                                       "/dev/null; do sleep 2; done\"\n")),
+            Texts{"note job.sh:1:1 any answer ends this wait, also an error"});
+  EXPECT_EQ(found("any-answer",
+                  script("timeout 300 bash -c 'until curl -sf localhost:8000/health; do sleep 2; done'\n")),
+            Texts{});
+  EXPECT_EQ(found("endless-wait",
+                  script("timeout 300 bash -c 'until curl -sf localhost:8000/health; do sleep 2; done'\n")),
+            Texts{});
+}
+
 TEST(AnyAnswer, AnyStatusButNone) {
   const auto loop = [](const std::string& test) {
     return found("any-answer",
@@ -277,6 +289,29 @@ TEST(FixedWait, ForTheEndOfTheServerBefore) {
             Texts{"note job.sh:4:1 the script assumes that vllm has ended after a fixed time"});
   EXPECT_EQ(found("fixed-wait", script(first + "kill $P\nwait $P\nsleep 30\n" + second + "python b.py\n")),
             Texts{});
+}
+
+TEST(FixedWait, OfAHeadThatAnotherStartOfTheScriptStarts) {
+  const std::string begin = "if [ \"${NODE_RANK:-1}\" = 0 ]; then\n  ray start --head\nelse\n  sleep 10\n";
+  EXPECT_EQ(found("fixed-wait",
+                  script(begin + "  ray start --address=$MASTER_ADDR:6379 &\n  sleep infinity\nfi\n")),
+            Texts{"note job.sh:4:3 the script assumes that the head of Ray is ready after a fixed time"});
+  EXPECT_EQ(found("fixed-wait", script(begin + "  until ray start --address=h:6379; do sleep 5; done\nfi\n")),
+            Texts{});
+}
+
+TEST(CodeWithPage, InOneText) {
+  const auto told = [](const std::string& curl) {
+    return found("code-with-page", script("while true; do\n  s=$(" + curl +
+                                          ")\n  [ \"$s\" == \"200\" ] && break\n  sleep 1\ndone\n"));
+  };
+  EXPECT_EQ(told("curl -s http://localhost:8001/v1/models -w \"%{http_code}\""),
+            Texts{"warning job.sh:2:3 the page that the server sends stands in front of its code here"});
+  for (const std::string fine :
+       {"curl -s -o /dev/null -w \"%{http_code}\" http://localhost:8001/v1/models",
+        "curl -so /dev/null http://localhost:8001/ -w \"%{http_code}\"",
+        "curl -s http://localhost:8001/health -w \"%{http_code}\"", "curl -s http://localhost:8001/"})
+    EXPECT_EQ(told(fine), Texts{}) << fine;
 }
 
 }  // namespace
