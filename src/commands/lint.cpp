@@ -114,8 +114,8 @@ class Lint {
     const auto submitted = input ? std::move(input->submitted) : std::vector<lint::SubmittedScript>();
     add(std::move(input), unread);
     for (const auto& one : submitted) {
-      const auto beside = std::filesystem::proximate(one.path, error).native();
       if (!std::filesystem::is_regular_file(one.path, error)) continue;
+      const auto beside = std::filesystem::proximate(one.path, error).native();
       auto called = args_.job;
       called.nodes.reset();
       called.arguments = one.arguments;

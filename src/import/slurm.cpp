@@ -157,7 +157,7 @@ class DirectivesReader {
     if (name == "nodes") return;
     if ((name == "output" || name == "error") && value.contains("%a"))
       remark(Destination::slurm, line,
-             fmt::format("{}: the job is no array here, and %a is no number there: give the log another name",
+             fmt::format("{}: the job is no array here, and %a is not a number there: give the log another name",
                          text::printable(text)));
     if (is_one_of(name, kCounts) && value.find_first_of("0123456789") == std::string::npos) {
       out_.not_said.push_back(

@@ -13,6 +13,7 @@
 #include "lint/script_input.h"
 #include "lint/script_text.h"
 #include "lint/trials.h"
+#include "shell/words.h"
 #include "sys/command.h"
 #include "sys/files.h"
 
@@ -88,6 +89,12 @@ std::size_t missing(const shell::Recording& recording, const std::string& folder
   const auto is_gone = [&](const shell::RecordedCommand& command) {
     const auto& program = command.argv[0];
     std::error_code error;
+    if (shell::program_name(program) == "sbatch")
+      return std::any_of(command.argv.begin() + 1, command.argv.end(), [&](const std::string& word) {
+        const bool script = word.ends_with(".sh") || word.ends_with(".sbatch") || word.ends_with(".slurm");
+        return script && !word.starts_with('/') && !word.starts_with('-') &&
+               !fs::exists(fs::path(command.folder) / word, error);
+      });
     return program.find('/') != std::string::npos && !program.starts_with('/') &&
            !fs::exists(fs::path(command.folder) / program, error);
   };

@@ -134,22 +134,30 @@ Trial result_of(std::size_t program, const shell::FailingProgram& failing, const
     if (script.programs[i].works && !script.programs[i].background && !is_server(script.programs[i]))
       behind.insert(place_of(first.commands.at(script.programs[i].recorded_as)));
   bool goes_on = false;
+  std::uint64_t waited_at_first = 0;
   for (auto one = begin; one != again.commands.end(); ++one) {
     goes_on = goes_on || (one != begin && behind.contains(place_of(*one)));
     if (sleeps(*one)) slept += shell::seconds_of_sleep(one->argv);
     const bool until_timeout = one->launcher && is_timeout(again.commands[*one->launcher]);
-    if (!goes_on && (asks(*one) || (sleeps(*one) && until_timeout))) trial.waited = slept;
+    if (asks(*one) || (sleeps(*one) && until_timeout)) {
+      trial.waited = slept;
+      if (!goes_on) waited_at_first = slept;
+    }
     if (asks(*one)) trial.questions = std::max(trial.questions, ++asked[one->argv]);
     if (one != begin) started.insert(place_of(*one));
     if (submits_itself(*one)) trial.submits_itself = one->line;
   }
+  if (waited_at_first > 0) trial.waited = waited_at_first;
   if (trial.questions == 0) trial.waited = slept;
   std::set<Place> known;
   for (const auto& one : first.commands) known.insert(place_of(one));
   const bool again_and_again = !failing.serves && turns_of(again, own) > trial.turns;
   if (again_and_again) trial.replacements.push_back({std::get<2>(own), std::get<1>(own)});
   for (auto one = begin; one != again.commands.end(); ++one) {
-    const bool starts = one->fate == shell::Fate::recorded && !one->output_is_read;
+    // A process id differs in each recording.
+    static const shell::Options kKill{"pkill", "killall", "kill", "fuser"};
+    const bool starts = one->fate == shell::Fate::recorded && !one->output_is_read &&
+                        !kKill.contains(shell::program_name(one->argv[0]));
     if ((starts || hands_over(*one)) && known.insert(place_of(*one)).second)
       trial.replacements.push_back({shell::call_of(one->argv), one->line});
   }

@@ -62,7 +62,7 @@ class Refusals(Import):
                 ("ray start --head\nray job submit --no-wait -- python a.py\n", "returns when the job is submitted, and the run would end with it: leave --no-wait out [import.detaches]"),
                 ("apptainer instance start a.sif w\napptainer exec instance://w python a.py\n", "moves itself to the background"),
                 ("while [ ! -f out/done ]; do python train.py --resume; done\npython eval.py\n",
-                 "line 1: the script starts `python train.py --resume` again and again until something else has happened, which no role does [import.loop]"),
+                 "line 1: the script starts `python train.py --resume` again and again until a file is there, which no role does [import.loop]"),
                 ("shopt -s nullglob\nfor f in queue/*.yaml; do python train.py $f; done\npython report.py\n",
                  "line 2: with nullglob, a pattern stands for the files on the cluster, and for nothing here: name the files [import.files]"),
                 ("for c in ckpts/step_*; do\n  python eval.py $c\ndone\n",
@@ -197,7 +197,7 @@ class Refusals(Import):
                              ("#SBATCH --time=1\nset -e\npython train.py &\nwait\n",
                               "note: line 3: if learner fails, the script exits with 0: here the run fails\n"),
                              ("set -e\nfor i in 1 2; do\n  python peek.py || continue\n  python train.py\ndone\n",
-                              "note: line 3: if peek fails, the script goes on and exits with 0: here the run stops, and fails\n"),
+                              "note: line 3: if peek or peek-2 fails, the script goes on and exits with 0: here the run stops, and fails\n"),
                              (TWO_NODES + "for h in $(scontrol show hostnames); do\n  srun -N1 -n1 -w $h torchrun --nnodes=2 train.py &\ndone\nwait $!\n",
                               "note: line 4: the script ends when 1 of its 2 programs of this line have exited, and the run when all have\n"),
                              (TWO_NODES + "for h in $(scontrol show hostnames); do\n  srun -N1 -n1 -w $h torchrun --nnodes=2 train.py &\ndone\nwait -n\nkill $(jobs -p) || true\n",
@@ -248,7 +248,7 @@ class Refusals(Import):
                              ("run() { \"$@\"; }\nrun python merge.py out/*.npz\n",
                               "gets out/*.npz as it is: where the script expands it without quotes, bash passes the files that match it on the cluster\n"),
                              ("#SBATCH --gpus-per-node=8\nCUDA_VISIBLE_DEVICES=4,5,6,7 python train.py\nCUDA_VISIBLE_DEVICES=0 python ref.py\n",
-                              "note: line 2: train has GPU 4 of its node in the script, and others after it: the plan gives it GPUs from the first on\n"),
+                              "note: line 2: learner has GPU 4 of its node in the script, and others after it: the plan gives it GPUs from the first on\n"),
                              ("ulimit -n 4096\npython train.py\n", "note: line 1: ulimit -n 4096: not imported\n")):
             with self.subTest(script):
                 result, experiment, _ = self.import_text(script)

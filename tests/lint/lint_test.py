@@ -79,7 +79,7 @@ class Submitted(Lint):
     def test_a_script_that_a_script_submits_is_linted_as_it_is_submitted(self):
         (self.folder / "job.sh").write_text("#!/bin/bash\n#SBATCH --gpus-per-node=1 -c 8\n#SBATCH --output=%j.out\ncd /scratch/x\nsrun -c 8 python train.py --model $1\necho $1\n")
         found = self.rules("for m in a b; do\n  sbatch --time=1:00:00 --exclusive job.sh $m || exit 1\ndone\n", name="submit.sh")
-        self.assertEqual(found, [("exit-code-hidden", "warning", 6), ("setup-unchecked", "note", 4)])
+        self.assertEqual(found, [("setup-unchecked", "note", 4), ("exit-code-hidden", "warning", 6)])
         alone = self.lint(self.folder / "job.sh", "--json")
         self.assertIn("no-time", alone.stdout)  # which the submission gives
         self.assertNotIn("no-time", str(found))

@@ -151,19 +151,19 @@ Sentences repeats_in_the_background(const Examined& script) {
 /// `while kill -0 $PID; do python eval.py; sleep 60; done`, of which the recording shows some rounds.
 Sentences repeats_while_another_runs(const Examined& script) {
   return of_roles(script, [&](const ImportedRole& role, const Part& part) -> std::string {
-    static const RE2 kUntilEnd(
-        R"(^\s*(while|until)\b.*(kill -0|ps -p|/proc/\$|squeue|scontrol|\[\[?\s+(?:!\s+)?-[efsd]\s))");
+    static const RE2 kUntilEnd(R"(^\s*(while|until)\b.*(kill -0|ps -p|/proc/\$|squeue|scontrol))");
+    static const RE2 kUntilFile(R"(^\s*(while|until)\b.*\[\[?\s+(?:!\s+)?-[efsd]\s)");
     const auto again = std::ranges::count_if(script.recording.commands, [&](const auto& command) {
       return command.fate == shell::Fate::recorded && command.line == part.line &&
              command.argv == part.argv && command.script == part.script;
     });
     const bool of_script = part.script.substr(part.script.rfind('/') + 1) == script.out.script;
-    if (again < 2 || !of_script || !RE2::PartialMatch(head_of_loop(script.lines, part.line), kUntilEnd))
-      return {};
-    return fmt::format(
-        "line {}: the script starts `{}` again and again until something else has happened, which no role "
-        "does",
-        role.line, text::printable(text::shell_join(part.argv)));
+    const auto head = head_of_loop(script.lines, part.line);
+    const bool file = RE2::PartialMatch(head, kUntilFile);
+    if (again < 2 || !of_script || !(file || RE2::PartialMatch(head, kUntilEnd))) return {};
+    return fmt::format("line {}: the script starts `{}` again and again {}, which no role does", role.line,
+                       text::printable(text::shell_join(part.argv)),
+                       file ? "until a file is there" : "while another program runs");
   });
 }
 

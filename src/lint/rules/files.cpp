@@ -246,13 +246,18 @@ bool is_used(const Script& script, const std::string& path) {
          });
 }
 
-/// `mv log log.1`, `cat log >> all`: the next run overwrites nothing that is missed.
+/// `mv log log.1`, `cat log >> all`, or a program reads it: the next run overwrites nothing that is missed.
 bool is_kept(const Script& script, const std::string& path) {
   const auto name = RE2::QuoteMeta(path.substr(path.rfind('/') + 1));
   const RE2 keeps(R"re((?m)\b(?:mv|cp|gzip|zstd|tar|rsync|scp|rm)\b[^\n]*)re" + name + R"re(|)re" + name +
                       R"re([^\n]*>>|<\s*["']?[^<>|;&\n]*)re" + name,
                   RE2::Latin1);
-  return RE2::PartialMatch(script.file->text, keeps);
+  const auto file = path.substr(path.rfind('/') + 1);
+  const bool is_given = std::ranges::any_of(script.programs, [&](const Program& one) {
+    return one.works && std::any_of(one.words.begin() + 1, one.words.end(),
+                                    [&](const std::string& word) { return word.contains(file); });
+  });
+  return is_given || RE2::PartialMatch(script.file->text, keeps);
 }
 
 /// True if it has told of a run that overwrites its own output.

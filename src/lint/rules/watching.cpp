@@ -294,13 +294,14 @@ struct Preparation {
 };
 
 /// `cd DIR`, `source FILE`, `conda activate NAME`, `pip install`, `make`, `git clone`.
-Preparation preparation(const ScriptCommand& command) {
+Preparation preparation(const ScriptCommand& command, bool batch) {
   const auto& words = command.words;
   const auto name = program_name(words[0]);
   const auto second = words.size() > 1 ? std::string_view(words[1]) : std::string_view();
   if (name == "cd" && !second.empty() && !always_exists(command)) return {Need::folder, "cd"};
   static const RE2 kOfMachine(R"re(^/etc/|^/usr/share/|bashrc|profile|/init/(?:ba)?sh$|conda\.sh$)re");
-  const bool sources = name == "source" || name == ".";
+  // Outside of a job, the script's own files are where it is started.
+  const bool sources = (name == "source" || name == ".") && (batch || second.ends_with("activate"));
   if (sources && !second.empty() && !RE2::PartialMatch(std::string(second), kOfMachine))
     return {Need::environment, "source"};
   const bool conda = name == "conda" || name == "mamba" || name == "micromamba";
@@ -354,14 +355,14 @@ void check_setup_unchecked(const LintInput& input, Report& report) {
     works = command.works && !first.empty();
     if (works) break;
     if (command.shell != script.shell || ends || is_checked(lines, command)) continue;
-    if (const auto what = preparation(command); what.need != Need::nothing)
+    if (const auto what = preparation(command, batch); what.need != Need::nothing)
       first.try_emplace(what.need, &command);
   }
   if (!works) return;
   for (const auto& [need, command] : first)
     report.note(
         command->span,
-        {fmt::format("if this {} fails, the script goes on", preparation(*command).name),
+        {fmt::format("if this {} fails, the script goes on", preparation(*command, batch).name),
          consequence_of(need),
          batch ? "set -e below the #SBATCH lines, or … || exit 1 here" : "set -e above, or … || exit 1 here",
          ""});

@@ -140,7 +140,7 @@ TEST(NotWaitedFor, AJobEndsWithItsScript) {
   for (const auto* fine :
        {"python a.py &\nwait\n", "python a.py &\npython b.py\n", "python a.py\n",
         "python a.py &\nPID=$!\nwait $PID\n",
-        "srun bash -c 'python a.py' &\nsrun bash -c 'python b.py &'\nwait\n", "python a.py &\nsleep 5\n"})
+        "srun bash -c 'python a.py' &\nsrun bash -c 'python b.py &'\nwait\n", "python a.py &\nsleep 3000\n"})
     EXPECT_EQ(found("not-waited-for", script(job + fine)), Texts{}) << fine;
 }
 

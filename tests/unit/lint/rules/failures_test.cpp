@@ -178,5 +178,11 @@ TEST(EndlessRequeue, BehindATestOfTheMachine) {
             Texts{});
 }
 
+TEST(FailureUnseen, InFrontOfAPkillByProcessId) {
+  EXPECT_EQ(found("failure-unseen",
+                  script("sleep 100 & P=$!\npython train.py\npkill -P $P\nkill -9 $P\necho over\n")),
+            Texts{"note job.sh:2:1 if train.py fails, the script still exits with 0"});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint
