@@ -120,7 +120,7 @@ struct Program {
   std::uint32_t nodes_of_step = 1;  ///< the number of nodes of its step; 1: not in a step
   std::uint32_t local_tasks = 1;    ///< the most tasks of its step on one node
   std::string output{};             ///< the file that it prints to, which its start truncates; empty: none
-  std::string asked_port{};  ///< in its words, and another command asks whether it answers there
+  std::string asked_port{};         ///< in its words, and another command asks whether it answers there
   shell::WaitedFor waited{};
   std::size_t recorded_as = 0;  ///< its index among the commands of the recording
 };
