@@ -253,20 +253,6 @@ TEST(CounterEndsScript, ThatBeginsAtZero) {
     EXPECT_EQ(of_counter(right + "python a.py\n"), Texts{}) << right;
 }
 
-TEST(OwnTerminal, NothingTellsHowItsProgramEnds) {
-  EXPECT_EQ(
-      found("own-terminal", script("tmux new-session -d -s a\ntmux send-keys -t a 'python train.py' C-m\n")),
-      (Texts{"note job.sh:1:1 a second start of this script finds session a already there",
-             "note job.sh:2:1 tmux starts this in a terminal of its own: the script does not know how it "
-             "ends"}));
-  EXPECT_EQ(found("own-terminal", script("screen -dmS a bash train.sh\n")).size(), 1U);
-  EXPECT_EQ(found("own-terminal", script("tmux kill-session -t run\ntmux new-session -d -s run\n")),
-            Texts{"note job.sh:1:1 a second start of this script ends the run of the first, in session run"});
-  for (const std::string fine :
-       {"tmux new-session -d -s a\n", "tmux send-keys -t a C-c\n", "tmux attach -t a\n"})
-    EXPECT_EQ(found("own-terminal", script(fine)), Texts{}) << fine;
-}
-
 TEST(ExitCodeLost, InAFunctionThatSetEEnds) {
   const auto function = [](const std::string& program, const std::string& call) {
     return found("exit-code-lost",
@@ -307,17 +293,6 @@ TEST(ErrorWithZero, BeforeAnExitWithoutANumber) {
                                  "if [ -f done ]; then\n  echo already done, no error\n  exit 0\nfi\n",
                                  "echo failed\npython a.py\nexit 0\n"})
     EXPECT_EQ(found("error-with-zero", script(fine)), Texts{}) << fine;
-}
-
-TEST(OwnTerminal, ASessionThatIsAlreadyThere) {
-  EXPECT_EQ(
-      found("own-terminal",
-            script("tmux new-session -d -s train 'python a.py --x 1'\ntmux attach -t train\n")),
-      (Texts{
-          "note job.sh:1:1 tmux starts this in a terminal of its own: the script does not know how it ends",
-          "note job.sh:1:1 a second start of this script finds session train already there"}));
-  EXPECT_EQ(found("own-terminal", script("tmux new-session -A -d -s train 'python a.py --x 1'\n")).size(),
-            1U);
 }
 
 }  // namespace

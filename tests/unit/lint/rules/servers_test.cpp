@@ -54,26 +54,6 @@ TEST(RayCpus, OfTheWholeMachine) {
   EXPECT_EQ(found("ray-cpus", script("#SBATCH -N 1\nray start --head\n")), Texts{});
 }
 
-TEST(KillsOthers, EveryPythonOfTheUser) {
-  EXPECT_EQ(found_on_node("kills-others", "pkill -9 python\npython a.py\n"),
-            Texts{"note job.sh:3:1 pkill python kills every Python process of the user on this machine"});
-  EXPECT_EQ(found_on_node("kills-others", "#SBATCH --exclusive\npkill python\n"), Texts{});
-}
-
-TEST(KillsOthers, CommonNamesAndOtherUsers) {
-  EXPECT_EQ(
-      found_on_node("kills-others",
-                    "clean() {\n  pkill -9 -f \"train.py\" 2>/dev/null || true\n}\ntrap clean TERM\n"),
-      Texts{"note job.sh:4:3 pkill -f train.py kills every process of the user on this machine that has "
-            "train.py in its command line"});
-  EXPECT_EQ(
-      found_on_node("kills-others", "sudo pkill -9 -f my_own.py\n"),
-      Texts{"note job.sh:3:1 sudo pkill -f my_own.py kills the processes of all users on this machine"});
-  for (const std::string fine : {"pkill -u me -f $NAME\n", "pkill -f \"port $PORT\"\n", "# pkill -f ray\n",
-                                 "docker exec c pkill -f train.py\n", "echo pkill -f ray\n"})
-    EXPECT_EQ(found_on_node("kills-others", fine), Texts{}) << fine;
-}
-
 TEST(WaitForServer, ThatNeverEnds) {
   EXPECT_EQ(whole("wait-for-server", script("#SBATCH -N 1\nvllm serve m &\npython a.py &\nwait\n")),
             (Texts{"`wait` also waits for vllm, which never ends",
@@ -163,31 +143,6 @@ TEST(LocalServer, ThatOthersAskByItsHost) {
   EXPECT_EQ(of_ask("", "curl -sf http://$(hostname):8000/health"), Texts{});
 }
 
-TEST(KillsItself, ByAPatternInTheTextOfItsShell) {
-  const auto said = [](const std::string& text) { return found_on_node("kills-itself", text); };
-  EXPECT_EQ(
-      said("srun bash -c 'pkill -f vllm || true; ray stop'\n"),
-      Texts{
-          "warning job.sh:3:1 pkill -f vllm kills the shell that runs it: its command line has vllm in it"});
-  EXPECT_EQ(said("ssh node1 'pkill -9 -f train.py; rm -f /tmp/lock'\n").size(), 1U);
-  EXPECT_EQ(said("bash -c 'ray stop\n  pkill -f \"ray::\" || true\n'\n").size(), 1U);
-  for (const std::string fine :
-       {"srun bash -c 'pkill -f [v]llm || true'\n", "srun bash -c 'pkill -f vllm'\n",
-        "pkill -f vllm || true\n", "srun bash -c 'pkill vllm || true'\n", "srun pkill -f vllm\n",
-        "srun bash -c 'echo pkill -f a; true'\n",
-        "ssh node2 \"pkill -f '[v]llm' > /dev/null 2>&1 || true; nohup ./serve.sh\"\n",
-        "srun bash -c 'pkill -f \"[v]llm serve\" || true; python a.py'\n",
-        "srun bash -c 'pkill -f \"[v]llm\" -u root; true'\n", "srun bash -c 'pkill -P $$ -f sleep; true'\n"})
-    EXPECT_EQ(said(fine), Texts{}) << fine;
-}
-
-TEST(KillsOthers, AProgramOfAServer) {
-  EXPECT_EQ(found_on_node("kills-others", "pkill -f \"vllm serve\"\npython a.py\n").size(), 1U);
-  EXPECT_EQ(found_on_node("kills-others", "pkill -f \"my_vllm_$SLURM_JOB_ID\"\npython a.py\n"), Texts{});
-  EXPECT_EQ(found_on_node("kills-others", "pkill -f vllm_server.py || true\npython a.py\n").size(), 1U);
-  EXPECT_EQ(found_on_node("kills-others", "pkill -f uvicorn\npython a.py\n").size(), 1U);
-}
-
 TEST(ServerInFront, BeforeOtherPrograms) {
   EXPECT_EQ(whole("server-in-front", script("vllm serve m\npython train.py\n")),
             (Texts{"vllm runs in the foreground: train.py in line 2 starts when it has exited, which a "
@@ -197,35 +152,6 @@ TEST(ServerInFront, BeforeOtherPrograms) {
   for (const std::string text :
        {"vllm serve m &\npython train.py\n", "python train.py\nvllm serve m\n", "vllm serve m\n"})
     EXPECT_EQ(found("server-in-front", script(text)), Texts{}) << text;
-}
-
-TEST(KillsOthers, ByTheNameOfAProgramThatOthersRunToo) {
-  EXPECT_EQ(found("kills-others", script("nvidia-smi -l 5 > gpu.log &\npython a.py\nkillall nvidia-smi\n")),
-            Texts{"note job.sh:3:1 killall nvidia-smi kills every nvidia-smi of the user on this machine"});
-  EXPECT_EQ(
-      found("kills-others", script("python a.py\nkillall my-own-helper\n")),
-      Texts{"note job.sh:2:1 killall my-own-helper kills every my-own-helper of the user on this machine"});
-}
-
-TEST(KillsOthers, ByAListOfProcesses) {
-  const auto told = [](const std::string& line) { return found("kills-others", script(line + "\n")); };
-  EXPECT_EQ(told("nvidia-smi --query-compute-apps=pid --format=csv,noheader | xargs -r kill -9"),
-            Texts{"note job.sh:1:1 this kills what runs on all GPUs of this machine"});
-  EXPECT_EQ(told("kill -9 $(lsof -t -i:8000)"),
-            Texts{"note job.sh:1:1 this kills what uses that port on this machine"});
-  EXPECT_EQ(
-      told("ps aux | grep vllm | awk '{print $2}' | xargs kill"),
-      Texts{"note job.sh:1:1 this kills every process of the user on this machine that has that text in its "
-            "command line"});
-  EXPECT_EQ(told("ray stop --force"),
-            Texts{"note job.sh:1:1 this stops every Ray process of the user on this machine"});
-  EXPECT_EQ(told("pkill ray\npkill -9 -f vllm"),
-            Texts{"note job.sh:1:1 pkill ray kills every ray of the user on this machine; so does pkill -f "
-                  "vllm in line 2"});
-  for (const std::string fine :
-       {"kill $(pgrep -P $$)", "kill $PID", "kill $(jobs -p)", "trap 'ray stop' EXIT"})
-    EXPECT_EQ(told(fine), Texts{}) << fine;
-  EXPECT_EQ(found("kills-others", script("#!/bin/bash\n#SBATCH --gpus-per-node=8\npkill python\n")), Texts{});
 }
 
 TEST(WaitForServer, AWordInACommentStopsNothing) {

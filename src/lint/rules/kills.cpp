@@ -1,0 +1,193 @@
+#include <fmt/format.h>
+#include <re2/re2.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/registry.h"
+#include "base/text.h"
+#include "lint/programs.h"
+#include "lint/rule.h"
+#include "lint/script_text.h"
+#include "shell/words.h"
+
+/// Kills by name, port or GPU, which reach more than the script has started.
+namespace nlaunch::lint {
+namespace {
+
+using shell::program_name;
+
+/// `sudo pkill -9 -f "train.py"` in the text, also where bash does not run it: in a trap or a function.
+struct KillByName {
+  bool sudo = false;
+  std::string name;    ///< pkill, killall
+  bool whole = false;  ///< -f: the pattern is searched in the whole command line
+  std::string pattern;
+};
+
+/// `2>&1`, `> /dev/null`.
+std::string without_redirections(std::string text) {
+  static const RE2 kRedirects(R"re((?:^|\s)\d?&?>+\s*(?:&\d|[^\s;|&]+))re");
+  RE2::GlobalReplace(&text, kRedirects, " ");
+  return text;
+}
+
+std::optional<KillByName> kill_by_name(std::string_view command) {
+  static const RE2 kKills(
+      R"re((?:^|[;&|({]|\bthen|\bdo|\belse|trap\s+['"])\s*(sudo\s+)?(pkill|killall)((?:\s+(?:"[^"]*"|'[^']*'|[^\s;|&>"']+))+))re");
+  static const shell::Options kValued{"-u", "-U", "-G", "--euid", "--uid", "--group", "--signal"};
+  // Only children, only a session, only a whole command line: these reach nobody else's.
+  static const shell::Options kNarrow{"-P", "--parent", "-g",         "--pgroup", "-s",     "--session",
+                                      "-t", "-x",       "--terminal", "--exact",  "--older"};
+  std::string sudo;
+  std::string rest;
+  KillByName kill;
+  if (!RE2::PartialMatch(without_redirections(std::string(command)), kKills, &sudo, &kill.name, &rest))
+    return std::nullopt;
+  kill.sudo = !sudo.empty();
+  const auto words = directive_words(rest);
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const auto& word = words[i];
+    if (kNarrow.contains(word)) return std::nullopt;
+    if (kValued.contains(word)) {
+      ++i;
+    } else if (word.starts_with('-')) {
+      const bool letters = !word.starts_with("--");
+      kill.whole = kill.whole || word == "--full" || (letters && word.contains('f'));
+    } else {
+      kill.pattern = word.substr(0, word.find_last_not_of(')') + 1);  // `$(pkill -f vllm)`
+    }
+  }
+  return kill;
+}
+
+/// What the kill reaches: "kills every python of the user on this machine"; empty: only what is the job's
+/// own.
+std::string reach_of(const KillByName& kill) {
+  const bool of_job = kill.pattern.empty() || kill.pattern.contains('$');
+  if (kill.sudo) return "kills the processes of all users on this machine";
+  if (of_job) return "";
+  if (kill.pattern == "python" || kill.pattern == "python3")
+    return "kills every Python process of the user on this machine";
+  return kill.whole
+             ? fmt::format("kills every process of the user on this machine that has {} in its command line",
+                           text::printable(kill.pattern))
+             : fmt::format("kills every {} of the user on this machine", text::printable(kill.pattern));
+}
+
+/// `ps aux | grep vllm | … xargs kill`, `kill $(nvidia-smi --query-compute-apps=pid …)`: which processes;
+/// empty if the line does not kill in this way.
+std::string killed_by_list(const std::string& line) {
+  static const RE2 kListed(
+      R"re(\b(ps\s+(?:aux|-?[a-zA-Z]*[efA])|pgrep|nvidia-smi|lsof|rocm-smi)\b.*(?:\|\s*xargs\s+(?:-\S+\s+)*(?:sudo\s+)?kill\b|\|\s*while\s+read\b.*\bkill\b))re");
+  static const RE2 kInserted(
+      R"re(\bkill\s+(?:-\S+\s+)*["']?(?:\$\(|`)\s*(ps\s+(?:aux|-?[a-zA-Z]*[efA])|pgrep|nvidia-smi|lsof|rocm-smi)\b)re");
+  static const RE2 kOwn(R"re(-P\s|--ppid|--parent|\$\$)re");
+  static const RE2 kRay(R"re((?:^|[;&|({]|\bthen|\bdo|\belse)\s*ray\s+stop\b)re");
+  if (RE2::PartialMatch(line, kRay)) return "stops every Ray process of the user on this machine";
+  std::string lists;
+  if ((!RE2::PartialMatch(line, kListed, &lists) && !RE2::PartialMatch(line, kInserted, &lists)) ||
+      RE2::PartialMatch(line, kOwn))
+    return "";
+  if (lists.ends_with("-smi")) return "kills what runs on all GPUs of this machine";
+  if (lists == "lsof") return "kills what uses that port on this machine";
+  return "kills every process of the user on this machine that has that text in its command line";
+}
+
+void check_kills_others(const LintInput& input, Report& report) {
+  const bool whole = !input.batch.empty() && input.gpus.value_or(0) >= kWholeNode;
+  if (!input.script || whole || has_option(input.batch, {"--exclusive"})) return;
+  const SourceLines lines(input.script->file);
+  const std::string why = "also those of other jobs and sessions";
+  const std::string instead = "kill the process ids that the script has started: PID=$!, kill $PID";
+  std::uint32_t first = 0;
+  std::string what;
+  std::vector<std::string> others;
+  for (const auto number : lines_of_commands(lines)) {
+    const auto command = std::string(lines.command(number));
+    const auto kill = kill_by_name(command);
+    const auto reach = kill ? reach_of(*kill) : killed_by_list(command);
+    if (reach.empty()) continue;
+    const auto called = kill ? fmt::format("{}{} {}{}", kill->sudo ? "sudo " : "", kill->name,
+                                           kill->whole ? "-f " : "", text::printable(kill->pattern))
+                             : "this";
+    if (first == 0) {
+      first = number;
+      what = fmt::format("{} {}", called, reach);
+    } else if (kill && !what.contains(called)) {
+      others.push_back(fmt::format("{} in line {}", called, number));
+    }
+  }
+  if (first == 0) return;
+  constexpr std::size_t kShown = 3;
+  if (others.size() > kShown) others.resize(kShown);
+  const auto more =
+      others.empty() ? ""
+                     : fmt::format("; so {} {}", others.size() > 1 ? "do" : "does", text::join(others, ", "));
+  report.note(lines.whole(first), {what + more, why, instead, ""});
+}
+
+/// The text of a shell that the command starts, also by srun or ssh. Empty: none.
+std::string text_of_inner_shell(const ScriptCommand& command) {
+  const auto& words = command.words;
+  if (words[0] == "ssh" && words.size() > 2) return words.back();
+  const auto inner = std::ranges::find_if(words, shell::is_shell);
+  return inner == words.end() ? "" : shell::text_of_shell({inner, words.end()}).value_or("");
+}
+
+/// `bash -c 'pkill -f vllm || true; ...'`: the shell's own command line has the pattern in it.
+void check_kills_itself(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  for (const auto& command : input.script->commands) {
+    const auto text = text_of_inner_shell(command);
+    static const RE2 kKill(R"re((?:^|[;&|\n])\s*(?:sudo\s+)?(pkill\s[^;&|\n]*))re");
+    const auto cleaned = without_redirections(text);
+    std::string kills;
+    for (re2::StringPiece rest(cleaned); RE2::FindAndConsume(&rest, kKill, &kills);) {
+      const auto kill = kill_by_name(kills);
+      // A shell replaces itself by its last command, unless it has to redirect for it.
+      const bool is_last = std::string(rest).find_first_not_of(" \t\n;") == std::string::npos;
+      if (!kill || !kill->whole || kill->pattern.empty() || is_last) continue;
+      const RE2 pattern(kill->pattern, RE2::Quiet);
+      if (!pattern.ok() || !RE2::PartialMatch(text, pattern)) continue;
+      return report.warning(
+          command.span,
+          {fmt::format("pkill -f {} kills the shell that runs it: its command line has {} in it",
+                       text::printable(kill->pattern), text::printable(kill->pattern)),
+           "what comes after it in this text does not run, and the step, or ssh, fails",
+           fmt::format("pkill -f '[{}]{}', which does not match itself", kill->pattern.substr(0, 1),
+                       text::printable(kill->pattern.substr(1))),
+           ""});
+    }
+  }
+}
+
+const Registered<Rule> kills_itself_rule{{
+    .order = 486,
+    .name = "kills-itself",
+    .title = "pkill -f with a pattern that its own shell matches",
+    .explain = "pkill -f searches whole command lines and spares only itself. A pkill that is the last "
+               "command of the text is not reported: the shell has become it. `bash -c TEXT`, and the shell "
+               "that ssh "
+               "starts for TEXT, have the pattern in theirs.",
+    .source = "pkill(1), --full, NOTES",
+    .check = check_kills_itself,
+}};
+
+const Registered<Rule> kills_others_rule{{
+    .order = 458,
+    .name = "kills-others",
+    .title = "a cleanup that kills the processes of other jobs",
+    .explain =
+        "pkill and killall choose processes by name, not by job. Not reported if the job has whole nodes "
+        "(--exclusive), or if the pattern has a variable.",
+    .source = "pkill(1)",
+    .check = check_kills_others,
+}};
+
+}  // namespace
+}  // namespace nlaunch::lint
