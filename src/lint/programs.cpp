@@ -196,6 +196,13 @@ PortOfServer port_of_server(const Program& program) {
   return {port.value_or(std::string(engine->port)), fmt::format("{} ", engine->option), !port.has_value()};
 }
 
+bool spans_nodes(const Program& program) {
+  const auto launcher = launcher_of(program);
+  if (launcher && launcher->nodes) return *launcher->nodes > 1;
+  if (text::whole_number<std::uint32_t>(variable(program, "NNODES")).value_or(1) > 1) return true;
+  return program.nodes_of_step > 1 && (!launcher || launcher->address);
+}
+
 bool is_engine(const Program& program) {
   return engine_of(program) != nullptr;
 }

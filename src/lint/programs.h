@@ -48,6 +48,9 @@ inline constexpr std::uint32_t kWholeNode = 8;  ///< GPUs: as many as most nodes
 /// torchrun, accelerate, deepspeed, Lightning's; nullopt for another program.
 std::optional<Launcher> launcher_of(const Program& program);
 
+/// It starts processes on several nodes.
+bool spans_nodes(const Program& program);
+
 /// Its name for people: "torchrun", "vllm", "sglang.launch_server" and "train.py" for what Python runs.
 std::string shown_name(const Program& program);
 /// "10 minutes", "45 seconds"

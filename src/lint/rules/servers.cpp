@@ -23,56 +23,6 @@ namespace {
 
 using shell::program_name;
 
-/// Lines between two servers, or of the loop that starts both, kill something.
-bool is_killed_between(const SourceLines& lines, const SourceSpan& first, const SourceSpan& second) {
-  static const RE2 kKills(
-      R"re((?:^|[;&|({`]|\bthen|\bdo|\belse|\bxargs(?:\s+-\S+)*)\s*(?:sudo\s+)?(?:p?kill|killall|fuser\s+-k)\b)re");
-  const bool loop = first.line >= second.line || first.file != lines.file();
-  const auto begin = loop ? 1 : first.line + 1;
-  const auto end = loop ? lines.count() + 1 : second.line;
-  for (auto at = begin; at < end; ++at)
-    if (RE2::PartialMatch(lines.line(at), kKills)) return true;
-  return false;
-}
-
-void check_same_port(const LintInput& input, Report& report) {
-  if (!input.script) return;
-  const SourceLines lines(input.script->file);
-  const auto& programs = input.script->programs;
-  for (std::size_t i = 0; i < programs.size(); ++i) {
-    if (!programs[i].works || !programs[i].background || !is_server(programs[i])) continue;
-    const auto port = value_of(programs[i], {"--port", "-p"});
-    for (std::size_t k = 0; k < i && port; ++k) {
-      const auto& before = programs[k];
-      const bool by_name =
-          std::any_of(programs.begin() + static_cast<std::ptrdiff_t>(k),
-                      programs.begin() + static_cast<std::ptrdiff_t>(i), [](const Program& one) {
-                        const auto name = program_name(one.words[0]);
-                        return name == "pkill" || name == "killall";
-                      });
-      const bool ended = by_name || shell::had_ended(before.waited, programs[i].waited);
-      const bool killed = is_killed_between(lines, before.span, programs[i].span);
-      const bool at_once =
-          before.works && before.background && before.node == programs[i].node && !ended && !killed;
-      if (!at_once || !is_server(before) || value_of(before, {"--port", "-p"}) != port) continue;
-      return report.error(
-          programs[i].span,
-          {fmt::format("two servers on a node use port {}", text::printable(*port)),
-           "the second fails with \"address already in use\", or its requests go to the first",
-           "--port $((8000 + i))", ""});
-    }
-  }
-}
-
-const Registered<Rule> same_port_rule{{
-    .order = 447,
-    .name = "same-port",
-    .title = "servers with the same port on a node",
-    .explain = "Only one process on a node can listen on a port.",
-    .source = "bind(2), EADDRINUSE",
-    .check = check_same_port,
-}};
-
 void check_too_parallel(const LintInput& input, Report& report) {
   if (!input.script) return;
   each_line(*input.script, [&](const Program& program, const std::vector<const Program*>&) {

@@ -161,12 +161,5 @@ TEST(WaitForServer, AWordInACommentStopsNothing) {
       Texts{"warning job.sh:5:1 `wait` also waits for ray, which never ends"});
 }
 
-TEST(SamePort, NotBehindAKill) {
-  EXPECT_EQ(
-      found("same-port", script("vllm serve a --port 8001 &\nkill -9 $(nvidia-smi --query-compute-apps=pid "
-                                "--format=csv)\nvllm serve b --port 8001 &\nwait\n")),
-      Texts{});
-}
-
 }  // namespace
 }  // namespace nlaunch::lint
