@@ -385,7 +385,7 @@ const Registered<Rule> no_wait_rule{{
 }};
 
 /// Asks whether something answers.
-const RE2& asks() {
+const RE2& question() {
   static const RE2 kAsks(
       R"re(\b(curl|wget|nc|ncat)\s|/dev/tcp/|\bray\s+(status|health-check|start\s+--address))re");
   return kAsks;
@@ -408,7 +408,7 @@ void check_endless_wait(const LintInput& input, Report& report) {
     if (RE2::PartialMatch(loop.head, kForEnd)) continue;
     const bool for_ever = RE2::PartialMatch(loop.head, kForEver);
     const bool for_file = RE2::PartialMatch(loop.head, kForFile);
-    const bool asking = RE2::PartialMatch(for_ever ? loop.text : loop.head, asks());
+    const bool asking = RE2::PartialMatch(for_ever ? loop.text : loop.head, question());
     // An endless loop with an exit is also a wait; one that checks files is something else.
     const bool is_wait = !for_ever || (loop.text.find("break") != std::string::npos &&
                                        loop.text.find("-f ") == std::string::npos);
@@ -452,7 +452,7 @@ void check_blind_wait(const LintInput& input, Report& report) {
   for (const auto& loop : short_loops(lines)) {
     const auto seconds = seconds_of(loop);
     if (loop.begin < server->span.line || !seconds || *seconds < kLong ||
-        !RE2::PartialMatch(loop.text, asks()) || RE2::PartialMatch(loop.text, kLooks))
+        !RE2::PartialMatch(loop.text, question()) || RE2::PartialMatch(loop.text, kLooks))
       continue;
     return report.note(
         lines.whole(loop.begin),
@@ -592,7 +592,7 @@ bool is_checked_behind(const SourceLines& lines, const Loop& loop) {
     const auto line = lines.line(at);
     static const RE2 kWhatever(R"re(\|\|\s*(true|:)\s*$)re");
     if (text::trim(line).starts_with('#') || RE2::PartialMatch(line, kWhatever)) continue;
-    if (RE2::PartialMatch(line, kChecks) || RE2::PartialMatch(line, asks())) return true;
+    if (RE2::PartialMatch(line, kChecks) || RE2::PartialMatch(line, question())) return true;
     if (std::ranges::any_of(names,
                             [&](const auto& name) { return static_cast<bool>(lines.find(name, at, at)); }))
       return true;
@@ -634,7 +634,7 @@ void check_wait_runs_out(const LintInput& input, Report& report) {
       R"re(^\s*(for\s+\w+\s+in\s+(\\?\$\(\s*seq\s|`\s*seq\s|\{\d+\.\.\S+\})|for\s+\(\(|while\s+(\[\[?\s+\S+\s+-l[te]\s|\(\()))re");
   static const RE2 kEnds(R"re(\bexit\b|\breturn\b|kill\s+-0|\bexec\b)re");
   for (const auto& loop : short_loops(lines)) {
-    const bool waits = RE2::PartialMatch(loop.head, kLimited) && RE2::PartialMatch(loop.text, asks()) &&
+    const bool waits = RE2::PartialMatch(loop.head, kLimited) && RE2::PartialMatch(loop.text, question()) &&
                        loop.text.find("break") != std::string::npos &&
                        loop.text.find("sleep") != std::string::npos;
     const bool used = std::ranges::any_of(script.commands, [&](const ScriptCommand& command) {
