@@ -95,6 +95,11 @@ class Lint {
     Diagnostics unread;
     if (!args_.plan.plan_file.empty()) add(look_at_plan(""), unread);
     for (const auto& file : args_.files) add_script(file, args_.job, unread);
+    while (!submitted_.empty()) {  // what the user names himself is called as he says
+      auto [path, job] = std::move(submitted_.front());
+      submitted_.erase(submitted_.begin());
+      add_script(path, job, unread);
+    }
     if (!unread.empty()) context_.console.error(unread);
     show(!unread.has_errors());
     const auto is = [&](Severity severity) {
@@ -105,7 +110,14 @@ class Lint {
   }
 
  private:
-  /// The scripts that it submits, too, as it calls them.
+  /// A file that begins with #!/bin/bash, #!/usr/bin/env sh.
+  static bool is_for_shell(const std::string& path) {
+    const auto text = sys::read_regular_file(path, kLargestInput);
+    const auto first = text ? text->substr(0, text->find('\n')) : "";
+    return first.starts_with("#!") && first.contains("sh");
+  }
+
+  /// The scripts that it submits are read later, as it calls them.
   void add_script(const std::string& path, const lint::ScriptJob& job, Diagnostics& unread) {
     std::error_code error;
     const auto key = std::filesystem::weakly_canonical(path, error).native();
@@ -114,14 +126,14 @@ class Lint {
     const auto submitted = input ? std::move(input->submitted) : std::vector<lint::SubmittedScript>();
     add(std::move(input), unread);
     for (const auto& one : submitted) {
-      if (!std::filesystem::is_regular_file(one.path, error)) continue;
+      if (!is_for_shell(one.path)) continue;
       const auto beside = std::filesystem::proximate(one.path, error).native();
       auto called = args_.job;
       called.nodes.reset();
       called.arguments = one.arguments;
       called.variables.insert(called.variables.end(), one.variables.begin(), one.variables.end());
       called.options = {one.options, one.span};
-      add_script(beside.starts_with("..") ? one.path : beside, called, unread);
+      submitted_.emplace_back(beside.starts_with("..") ? one.path : beside, std::move(called));
     }
   }
 
@@ -180,7 +192,8 @@ class Lint {
   launch::MachineSource machine_;
   std::map<std::string, Version> releases_;
   std::vector<lint::Finding> findings_;
-  std::set<std::string> read_;  ///< files
+  std::set<std::string> read_;                                      ///< files
+  std::vector<std::pair<std::string, lint::ScriptJob>> submitted_;  ///< scripts that are still to be read
   std::size_t settings_ = 0;
 };
 

@@ -337,11 +337,9 @@ void tell_of_other_gpus(Job& job) {
              });
     });
     if (alone != in_order.end())
-      job.remark(
-          job.part_of(*alone->kept).line,
-          fmt::format("{} has GPU {} of its node in the script, and others after it: the plan gives it "
-                      "GPUs from the first on",
-                      alone->kept->name, alone->first));
+      job.remark(job.part_of(*alone->kept).line,
+                 fmt::format("{} has GPUs from {} on in the script: the plan gives it GPUs from the first on",
+                             alone->kept->name, alone->first));
   }
   if (all.empty() || in_turn || some_are_not_recorded || *all.rbegin() + 1 == count) return;
   std::vector<std::string> numbers;

@@ -640,7 +640,10 @@ std::string line_with_globs(const shell::Words& argv, const shell::Words& globs)
     std::string text;
     std::string pattern;
     for (re2::StringPiece rest(word); !rest.empty() && RE2::Consume(&rest, kPattern, &text, &pattern);) {
-      if (text.empty() && pattern.empty()) break;
+      if (text.empty() && pattern.empty()) {  // a bracket that begins no pattern
+        text = std::string(rest.substr(0, 1));
+        rest.remove_prefix(1);
+      }
       quoted += (text.empty() ? "" : text::shell_quote(text)) + pattern;
     }
     words.push_back(quoted);

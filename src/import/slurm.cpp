@@ -156,10 +156,8 @@ class DirectivesReader {
     const auto text = fmt::format("--{}{}{}", name, value.empty() ? "" : "=", value);
     if (name == "nodes") return;
     if ((name == "output" || name == "error") && value.contains("%a"))
-      remark(
-          Destination::slurm, line,
-          fmt::format("{}: the job is no array here, and %a is not a number there: give the log another name",
-                      text::printable(text)));
+      remark(Destination::slurm, line,
+             fmt::format("{}: the job is not an array here: use %j in place of %a", text::printable(text)));
     if (is_one_of(name, kCounts) && value.find_first_of("0123456789") == std::string::npos) {
       out_.not_said.push_back(
           {line, fmt::format("{} has no number: write the number", text::printable(text))});

@@ -1,6 +1,7 @@
 #include "lint/programs.h"
 
 #include <fmt/format.h>
+#include <re2/re2.h>
 
 #include <algorithm>
 #include <array>
@@ -139,16 +140,17 @@ struct Engine {
   std::string_view word;  ///< that is among its words; empty: any
   std::string_view port;
   std::string_view option = "--port";
+  bool loads = true;  ///< a model; false: it passes requests on, or serves anything
 };
 
 // From the documentation or the argument parser of each: see port_of_server().
-constexpr std::array<Engine, 25> kEngines{{
+constexpr auto kEngines = std::to_array<Engine>({
     {"vllm", "serve", "8000"},
     {"vllm.entrypoints.openai.api_server", "", "8000"},
     {"vllm.entrypoints.api_server", "", "8000"},
     {"sglang", "serve", "30000"},
     {"sglang.launch_server", "", "30000"},
-    {"sglang_router.launch_router", "", "30000"},
+    {"sglang_router.launch_router", "", "30000", "--port", false},
     {"trl", "vllm-serve", "8000"},
     {"trl.scripts.vllm_serve", "", "8000"},
     {"swift", "rollout", "8000"},
@@ -162,13 +164,13 @@ constexpr std::array<Engine, 25> kEngines{{
     {"llama-server", "", "8080"},
     {"llama_cpp.server", "", "8000"},
     {"lmdeploy", "serve", "23333", "--server-port"},
-    {"fastchat.serve.controller", "", "21001"},
+    {"fastchat.serve.controller", "", "21001", "--port", false},
     {"fastchat.serve.model_worker", "", "21002"},
     {"fastchat.serve.vllm_worker", "", "21002"},
-    {"fastchat.serve.openai_api_server", "", "8000"},
+    {"fastchat.serve.openai_api_server", "", "8000", "--port", false},
     {"aphrodite.endpoints.openai.api_server", "", "2242"},
-    {"uvicorn", "", "8000"},
-}};
+    {"uvicorn", "", "8000", "--port", false},
+});
 
 /// nullptr: it is none.
 const Engine* engine_of(const Program& program) {
@@ -209,6 +211,12 @@ bool is_engine(const Program& program) {
 
 bool is_server(const Program& program) {
   return !program.asked_port.empty() || is_engine(program);
+}
+
+bool has_other_job_id(const Script& script) {
+  static const RE2 kIds(
+      R"re(\$\{?(?:JOB_ID|PBS_JOBID|LSB_JOBID|OAR_JOB_ID|FLUX_JOB_ID)\b|\buuidgen\b|[+*%] *JOB_ID\b)re");
+  return RE2::PartialMatch(script.file->text, kIds);
 }
 
 bool asks(const shell::RecordedCommand& command) {

@@ -43,13 +43,11 @@ struct Launcher {
   bool counts_all = false;  ///< accelerate
   bool reaches = false;     ///< starts itself on other nodes (deepspeed)
 };
-inline constexpr std::uint32_t kWholeNode = 8;  ///< GPUs: as many as most nodes have
-
 /// torchrun, accelerate, deepspeed, Lightning's; nullopt for another program.
 std::optional<Launcher> launcher_of(const Program& program);
-
 /// It starts processes on several nodes.
 bool spans_nodes(const Program& program);
+inline constexpr std::uint32_t kWholeNode = 8;  ///< GPUs: as many as most nodes have
 
 /// Its name for people: "torchrun", "vllm", "sglang.launch_server" and "train.py" for what Python runs.
 std::string shown_name(const Program& program);
@@ -58,8 +56,10 @@ std::string shown_duration(std::uint64_t seconds);
 
 /// vLLM, SGLang, TRL's server of vLLM, Text Generation Inference: it serves a model.
 bool is_engine(const Program& program);
-/// An engine, or a program in the background whose port the script asks.
+/// An engine, a proxy of one, or a program in the background whose port the script asks.
 bool is_server(const Program& program);
+/// It names the job's id of PBS, SGE, LSF, OAR or Flux, which has no value here.
+bool has_other_job_id(const Script& script);
 /// A command that asks whether something answers, or whether a process is there.
 bool asks(const shell::RecordedCommand& command);
 /// `ray start --block`, `ray start &`: a node of a Ray cluster.

@@ -557,10 +557,12 @@ class RecordingReader {
 
   /// A server of the user's own: the first program in the background with a port that another command asks.
   void note_asked_ports() {
-    const auto is_asked = [&](const std::string& port) {
-      return shell::is_port(port) && std::ranges::any_of(recording_.commands, [&](const auto& one) {
-               return asks(one) && shell::names_port(one.argv, port);
-             });
+    const auto is_asked = [&](const std::string& port, std::size_t program) {
+      const auto& all = recording_.commands;
+      const auto first = std::ranges::find_if(
+          all, [&](const auto& one) { return asks(one) && shell::names_port(one.argv, port); });
+      return shell::is_port(port) && first != all.end() &&
+             program < static_cast<std::size_t>(first - all.begin());
     };
     std::map<std::string, std::string> servers;  // port → name
     for (auto& program : input_.script->programs) {
@@ -568,7 +570,7 @@ class RecordingReader {
       if (is_engine(program)) servers.emplace(port_of_server(program).port, shown_name(program));
       for (const auto& word : program.words) {
         const auto port = word.substr(word.find('=') + 1);
-        if (is_engine(program) || !is_asked(port)) continue;
+        if (is_engine(program) || !is_asked(port, program.recorded_as)) continue;
         const auto of = servers.emplace(port, shown_name(program)).first;
         if (of->second == shown_name(program)) program.asked_port = port;
       }

@@ -243,9 +243,15 @@ std::vector<std::uint32_t> body_of_function(const SourceLines& lines, const std:
   const RE2 begins(R"re(^\s*(?:function\s+)?)re" + called + R"re(\s*(?:\(\s*\))?\s*\{\s*(?:#.*)?$)re");
   const RE2 on_one_line(R"re(^\s*(?:function\s+)?)re" + called + R"re(\s*(?:\(\s*\))?\s*\{.*\}\s*$)re");
   std::vector<std::uint32_t> body;
+  const RE2 before(R"re(^\s*(?:function\s+)?)re" + called + R"re(\s*(?:\(\s*\))?\s*$)re");
   std::optional<std::size_t> indentation;  // of its first line
+  bool named = false;                      // on the line before its {
   for (const auto number : lines_of_commands(lines)) {
     const auto line = lines.line(number);
+    if (std::exchange(named, RE2::FullMatch(line, before)) && text::trim(line) == "{" && !indentation) {
+      indentation = line.find_first_not_of(" \t");
+      continue;
+    }
     if (indentation && line.find_first_not_of(" \t") == *indentation && text::trim(line).starts_with('}'))
       return body;
     if (indentation) body.push_back(number);

@@ -56,9 +56,9 @@ class Refusals(Import):
                 ("#SBATCH --gpus-per-node=4\nfor s in 1 2 3 4 5; do srun --exact -n1 --gpus=1 python train.py --seed $s & done; wait\n",
                  "Slurm starts this step when steps before it have freed their GPUs; a plan starts all of a stage at once."),
                 ("vllm serve m --port 8001 &\nsleep 60\npython a.py\nkill -9 $(nvidia-smi --query-compute-apps=pid --format=csv)\nvllm serve n --port 8001 &\nsleep 60\npython b.py\n",
-                 "stops programs that only the cluster knows, such as engine, before engine-2 in line 5 starts: in the plan they would run beside it."),
-                ("vllm serve m --port 8001 &\nsleep 60\npython a.py\nkill %1\npython b.py\n", "line 4: `kill %1` stops programs that only the cluster knows"),
-                ("ray start --head\npython a.py\nray stop\nray start --head\npython b.py\n", "line 3: `ray stop` stops programs that only the cluster knows, such as ray-head"),
+                 "stops what runs then, such as engine, before engine-2 in line 5 starts: in the plan they would run at the same time. Split the script there"),
+                ("vllm serve m --port 8001 &\nsleep 60\npython a.py\nkill %1\npython b.py\n", "line 4: `kill %1` stops what runs then, such as engine"),
+                ("ray start --head\npython a.py\nray stop\nray start --head\npython b.py\n", "line 3: `ray stop` stops what runs then, such as ray-head, before ray-head-2"),
                 ("ray start --head\nray job submit --no-wait -- python a.py\n", "returns when the job is submitted, and the run would end with it: leave --no-wait out [import.detaches]"),
                 ("apptainer instance start a.sif w\napptainer exec instance://w python a.py\n", "moves itself to the background"),
                 ("while [ ! -f out/done ]; do python train.py --resume; done\npython eval.py\n",
@@ -248,7 +248,7 @@ class Refusals(Import):
                              ("run() { \"$@\"; }\nrun python merge.py out/*.npz\n",
                               "gets out/*.npz as it is: where the script expands it without quotes, bash passes the files that match it on the cluster\n"),
                              ("#SBATCH --gpus-per-node=8\nCUDA_VISIBLE_DEVICES=4,5,6,7 python train.py\nCUDA_VISIBLE_DEVICES=0 python ref.py\n",
-                              "note: line 2: learner has GPU 4 of its node in the script, and others after it: the plan gives it GPUs from the first on\n"),
+                              "note: line 2: learner has GPUs from 4 on in the script: the plan gives it GPUs from the first on\n"),
                              ("ulimit -n 4096\npython train.py\n", "note: line 1: ulimit -n 4096: not imported\n")):
             with self.subTest(script):
                 result, experiment, _ = self.import_text(script)

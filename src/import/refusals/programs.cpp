@@ -171,7 +171,7 @@ std::vector<UnknownKill> unknown_kills(const shell::Recording& recording) {
     if (words.empty() || words[0] != "kill" || shell::has(words, "-0") || shell::has(words, "-l")) continue;
     const auto is_process = [](const std::string& word) { return RE2::FullMatch(word, kPid); };
     const auto first = words.size() > 1 && words[1].starts_with('-') ? 2 : 1;
-    const auto of_option = first == 2 && words[1] == "-s" ? 1 : 0;
+    const auto of_option = first == 2 && (words[1] == "-s" || words[1] == "-n") ? 1 : 0;
     if (std::none_of(words.begin() + std::min<std::ptrdiff_t>(first + of_option, std::ssize(words)),
                      words.end(), is_process))
       kills.push_back({one.text, one.script, one.line});
@@ -221,11 +221,13 @@ Sentences stops_unknown_programs(const Examined& script) {
       for (const auto& b : script.out.roles) {
         if (!b.part || b.part == a.part) continue;
         const auto& next = script.out.parts[*b.part];
+        const bool new_cluster = next.program.size() > 1 && shell::program_name(next.program[0]) == "ray" &&
+                                 next.program[1] == "start";
+        if (kill.text.starts_with("ray") && !new_cluster) continue;
         if (!behind(next) || before(next) || (!ray && had_exited(recording, stopped, next))) continue;
         return {
-            fmt::format("line {}: `{}` stops programs that only the cluster knows, such as {}, before {} in "
-                        "line {} starts: in the plan they would run beside it. Stop them by process id: "
-                        "PID=$!, kill $PID",
+            fmt::format("line {}: `{}` stops what runs then, such as {}, before {} in line {} starts: in the "
+                        "plan they would run at the same time. Split the script there",
                         kill.line, text::printable(kill.text), a.name, b.name, b.line)};
       }
     }

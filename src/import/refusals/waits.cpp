@@ -194,14 +194,19 @@ Sentences drops_patterns(const Examined& script) {
            (one.text.contains("nullglob") || one.text.contains("failglob"));
   });
   if (set == script.recording.traced.end()) return {};
+  // In a loop, an array or an argument with a directory; not in `case`, [[ ]] or $(( )).
   static const RE2 kPattern(
-      R"re(^[^#"']*(?:\bin\s|=\(|\s)[^\s"'#=()]*[\w/}][*?][^\s"']*|^[^#"']*(?:\bin\s|=\(|\s)[*?][^\s"'/]*[./][^\s"']*)re");
-  for (std::size_t i = 0; i < script.lines.size(); ++i)
-    if (RE2::PartialMatch(script.lines[i], kPattern))
+      R"re(\bfor\s+\w+\s+in\s[^;#]*[*?]|=\([^)#]*[*?]|^[^#"'\[()]*\s[\w./${}~-]*/[\w.${}-]*\*[^\s)"']*(?:\s|$))re");
+  static const RE2 kOff(R"re(\bshopt\s+-u\s+\w*glob)re");
+  for (std::size_t number = set->line; number < script.lines.size(); ++number) {
+    const auto& line = script.lines[number];
+    if (RE2::PartialMatch(line, kOff)) break;
+    if (RE2::PartialMatch(line, kPattern))
       return {fmt::format(
           "line {}: with nullglob, a pattern stands for the files on the cluster, and for nothing "
           "here: name the files",
-          i + 1)};
+          number + 1)};
+  }
   return {};
 }
 

@@ -43,9 +43,11 @@ void check_exit_code_lost(const LintInput& input, Report& report) {
     const auto* before = std::exchange(last[command.shell], &command);
     const bool tried = std::ranges::any_of(
         input.script->trials, [&](const Trial& one) { return one.skipped_line == command.span.line; });
-    if (before == nullptr || (!errexit[command.shell] && !tried) || before->span.file != command.span.file ||
-        before->span.line >= command.span.line || !takes_exit_code(command.span) ||
-        follows_test(before->span, command.span))
+    // A subshell begins with what the script has set.
+    const bool inherits = tried && command.shell != input.script->shell && errexit[input.script->shell];
+    if (before == nullptr || (!errexit[command.shell] && !inherits) ||
+        before->span.file != command.span.file || before->span.line >= command.span.line ||
+        !takes_exit_code(command.span) || follows_test(before->span, command.span))
       continue;
     // Inside a function or a loop, the caller may check the failure: a trial tells.
     const bool inside = is_indented(command.span) || is_indented(before->span);
@@ -83,7 +85,7 @@ bool stays(const ScriptCommand& command) {
 }
 
 void check_not_waited_for(const LintInput& input, Report& report) {
-  if (!input.script) return;
+  if (!input.script || !ran_to_its_end(*input.script)) return;
   const bool job = !input.batch.empty();
   // Meant to go on when the script has ended.
   static const RE2 kDetaches(R"re(\b(?:nohup|setsid|disown|daemonize|screen|tmux)\b)re");
@@ -471,7 +473,7 @@ const Registered<Rule> counter_ends_script_rule{{
 void check_count_twice(const LintInput& input, Report& report) {
   if (!input.script) return;
   static const RE2 kCounts(
-      R"re(\bgrep\s+(?:[^|&;()]*\s)?(?:-[a-zA-Z]*c[a-zA-Z]*|--count)\s[^|&;]*(?:2?>&?\s*\S+\s*)?\|\|\s*(?:echo|printf)\s+["']?0)re");
+      R"re(\bgrep\s+(?:[^|&;()]*\s)?(?:-[a-zA-Z]*c[a-zA-Z]*|--count)\s(?:[^|&;"'>]|2>\S*|"[^"]*"|'[^']*')*\|\|\s*(?:echo|printf)\s+["']?0)re");
   const SourceLines lines(input.script->file);
   for (const auto number : lines_of_commands(lines)) {
     if (!RE2::PartialMatch(lines.command(number), kCounts)) continue;
@@ -480,7 +482,7 @@ void check_count_twice(const LintInput& input, Report& report) {
         {"if grep -c finds nothing, this prints 0 twice",
          "grep -c prints 0 and exits with 1 then: what gets the two lines takes them for no number "
          "(\"syntax error\", \"integer expression expected\")",
-         "grep -c … || true", ""});
+         "n=$(grep -c … || true), and ${n:-0} if the file may be missing", ""});
   }
 }
 
@@ -496,16 +498,20 @@ const Registered<Rule> count_twice_rule{{
 /// `echo "no free port"; exit`: the exit code is that of echo.
 void check_error_with_zero(const LintInput& input, Report& report) {
   if (!input.script) return;
+  // The word is among the first of the message, or the message goes to standard error.
   static const RE2 kSays(
-      R"re((?i)(?:^|[;&|{]|\bthen|\belse|\bdo)\s*(?:echo|printf)\s.*\b(?:error|err|fail(?:ed|ure|s)?|fatal|not found|cannot|can't|could not|couldn't|unable|missing|invalid|does not exist|doesn't exist|no (?:free|such|available)|unsupported|unknown|aborting|abort)\b)re");
+      R"re((?i)(?:^|[;&|{)]|\bthen|\belse|\bdo)\s*(?:echo|printf)\s+(?:-\w+\s+)*["']?(?:\W*\w+\W+){0,2}\W*(?:error|failed|failure|fatal|cannot|can't|could not|couldn't|unable|missing|invalid|no (?:free|such|available)|unsupported|unknown|not found)\b|(?i)\b(?:echo|printf)\s.*(?:not found|does not exist|doesn't exist)|(?i)\b(?:echo|printf)\s.*\b(?:error|fail)\w*.*>&2)re");
+  static const RE2 kEndsItself(R"re(\bexit\s+["']?(?:[1-9$])|\breturn\b)re");
   static const RE2 kFine(
       R"re((?i)\b(?:no|without|0|zero|nothing)\s+(?:error|failure|failed|missing)|already|skip|success|done)re");
   static const RE2 kExits(R"re(^\s*exit(?:\s+0)?\s*;?\s*(?:fi|\})?\s*(?:#.*)?$)re");
-  static const RE2 kBoth(R"re(;\s*exit(?:\s+0)?\s*;?\s*(?:\}|fi|$))re");
+  static const RE2 kBoth(R"re(;\s*exit(?:\s+0)?\s*(?:;;|;?\s*(?:\}|fi|$)))re");
   const SourceLines lines(input.script->file);
   const auto numbers = lines_of_commands(lines);
   for (std::size_t i = 0; i < numbers.size(); ++i) {
-    if (!RE2::PartialMatch(lines.line(numbers[i]), kSays) || RE2::PartialMatch(lines.line(numbers[i]), kFine))
+    const auto line = lines.line(numbers[i]);
+    if (!RE2::PartialMatch(line, kSays) || RE2::PartialMatch(line, kFine) ||
+        RE2::PartialMatch(line, kEndsItself))
       continue;
     // Several lines of a message.
     auto at = i + 1;
@@ -528,7 +534,7 @@ const Registered<Rule> error_with_zero_rule{{
     .order = 503,
     .name = "error-with-zero",
     .title = "an error that is printed before an exit with 0",
-    .explain = "`exit` without a number exits with the code of the last command, here of echo.",
+    .explain = "`exit` without a number exits with the code of the last command, here of echo: 0.",
     .source = "bash(1), SHELL BUILTIN COMMANDS, exit",
     .check = check_error_with_zero,
 }};

@@ -216,17 +216,19 @@ bool is_limited(const SourceLines& lines, const std::string& text, std::uint32_t
   constexpr std::uint32_t kAbove = 12;
   static const RE2 kLimit(
       R"re((?i)(?:\b(?:if|while)\b|\[|\(\().*(?:restart|retr(?:y|ies)|attempt|count|max|tries|remain|chain|limit|iter|epoch|step|SECONDS))re");
-  static const RE2 kCompares(R"re(\$\{?(\w+)[^\]]*\s-(?:eq|ne|lt|le|gt|ge)\s)re");
+  static const RE2 kCompares(R"re(\$\{?(\w+)[^\]&|]*?\s-(?:eq|ne|lt|le|gt|ge)\s)re");
   for (auto at = number > kAbove ? number - kAbove : 1; at <= number; ++at) {
     if (RE2::PartialMatch(lines.line(at), kLimit)) return true;
+    const auto line = std::string(lines.line(at));
     std::string name;
-    if (!RE2::PartialMatch(lines.line(at), kCompares, &name)) continue;
-    const RE2 counts(
-        fmt::format(
-            R"re(\(\(\s*{0}\s*(?:\+\+|\+=)|\b{0}=["']?\$\(\(|\b{0}=["']?(?:\$\(\s*(?:cat|<)|`\s*cat)|\blet\s+{0}|\bread\s.*\b{0}\b|\$\(\(\s*\$?\{{?{0}\}}?\s*\+)re",
-            name),
-        RE2::Latin1);
-    if (RE2::PartialMatch(text, counts)) return true;
+    for (re2::StringPiece rest(line); RE2::FindAndConsume(&rest, kCompares, &name);) {
+      const RE2 counts(
+          fmt::format(
+              R"re(\(\(\s*{0}\s*(?:\+\+|\+=)|\b{0}=["']?\$\(\(|\b{0}=["']?(?:\$\(\s*(?:cat|<)|`\s*cat)|\blet\s+{0}|\bread\s.*\b{0}\b|\$\(\(\s*\$?\{{?{0}\}}?\s*\+)re",
+              name),
+          RE2::Latin1);
+      if (RE2::PartialMatch(text, counts)) return true;
+    }
   }
   return false;
 }

@@ -248,16 +248,18 @@ bool is_used(const Script& script, const std::string& path) {
 
 /// `mv log log.1`, `cat log >> all`, or a program reads it: the next run overwrites nothing that is missed.
 bool is_kept(const Script& script, const std::string& path) {
-  const auto name = RE2::QuoteMeta(path.substr(path.rfind('/') + 1));
+  const auto name =
+      R"re((?:^|[\s"'/=]))re" + RE2::QuoteMeta(path.substr(path.rfind('/') + 1)) + R"re((?:$|[\s"';|&)]))re";
   const RE2 keeps(R"re((?m)\b(?:mv|cp|gzip|zstd|tar|rsync|scp|rm)\b[^\n]*)re" + name + R"re(|)re" + name +
                       R"re([^\n]*>>|<\s*["']?[^<>|;&\n]*)re" + name,
                   RE2::Latin1);
   const auto file = path.substr(path.rfind('/') + 1);
   const bool is_given = std::ranges::any_of(script.programs, [&](const Program& one) {
-    return one.works && std::any_of(one.words.begin() + 1, one.words.end(),
-                                    [&](const std::string& word) { return word.contains(file); });
+    return one.works && std::any_of(one.words.begin() + 1, one.words.end(), [&](const std::string& word) {
+             return word == file || word.ends_with("/" + file);
+           });
   });
-  return is_given || RE2::PartialMatch(script.file->text, keeps);
+  return is_given || RE2::PartialMatch(without_comments(SourceLines(script.file)), keeps);
 }
 
 /// True if it has told of a run that overwrites its own output.
@@ -281,7 +283,7 @@ bool tell_of_own_overwriting(const Script& script, const std::vector<Truncated>&
 
 void check_log_overwritten(const LintInput& input, Report& report) {
   constexpr std::array<std::string_view, 1> kTold{"output-overwritten"};
-  if (!input.script || !input.script->in_next_job) return;
+  if (!input.script || !input.script->in_next_job || has_other_job_id(*input.script)) return;
   const auto& script = *input.script;
   const auto files = truncated_by(script);
   const bool array = has_tasks_at_once(input);
@@ -360,15 +362,19 @@ bool is_written_out(const Script& script, const std::string& path) {
   const auto folder = path.substr(0, path.find_last_not_of('/') + 1);
   const auto name = folder.substr(folder.rfind('/') + 1);
   const auto& text = script.file->text;
-  return text.contains(name) && !text.contains("-" + path + "}") && !text.contains("-" + name + "}");
+  const bool by_default = text.contains("-" + path + "}") || text.contains("=" + path + "}") ||
+                          text.contains("-" + name + "}") || text.contains("=" + name + "}");
+  static const RE2 kGiven(R"re(\bgetopts\b|\$OPTARG\b|\bshift\b)re");
+  return text.contains(name) && !by_default && !RE2::PartialMatch(text, kGiven);
 }
 
 /// Trainings that write into the same directory each time the script runs.
 void check_shared_output(const LintInput& input, Report& report) {
-  if (!input.script || !input.script->in_next_job) return;
+  if (!input.script || !input.script->in_next_job || has_other_job_id(*input.script)) return;
   const auto& script = *input.script;
   // A run that goes on where the last one stopped needs the same one.
-  static const RE2 kGoesOn(R"re((?i)resum|requeue|from_checkpoint|from-checkpoint|auto_continue)re");
+  static const RE2 kGoesOn(
+      R"re((?i)resum|requeue|from_checkpoint|from-checkpoint|auto_continue|overwrite|\bwhile\s+\[\[?\s+-[ed]|\[\[?\s+(?:!\s+)?-e\s)re");
   if (RE2::PartialMatch(without_comments(SourceLines(script.file)), kGoesOn)) return;
   const bool array = has_tasks_at_once(input);
   for (const auto& program : script.programs) {
@@ -388,7 +394,8 @@ void check_shared_output(const LintInput& input, Report& report) {
                : fmt::format("the next run of this script writes into {} too", text::printable(output->path)),
          array ? "they overwrite each other's checkpoints"
                : "it overwrites what this one has saved, and two runs at once mix their checkpoints",
-         fmt::format("{}{}-{}", output->option, text::printable(output->path),
+         fmt::format("{}{}-{}", output->option,
+                     text::printable(output->path.substr(0, output->path.find_last_not_of('/') + 1)),
                      job ? "$SLURM_JOB_ID" : "$(date +%F-%H%M%S)"),
          ""});
   }

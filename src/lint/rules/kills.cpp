@@ -89,6 +89,9 @@ std::string killed_by_list(const std::string& line) {
   static const RE2 kOwn(R"re(-P\s|--ppid|--parent|\$\$)re");
   static const RE2 kRay(R"re((?:^|[;&|({]|\bthen|\bdo|\belse)\s*ray\s+stop\b)re");
   if (RE2::PartialMatch(line, kRay)) return "stops every Ray process of the user on this machine";
+  // `pgrep -f "run_$SLURM_JOB_ID"`, `nvidia-smi -i $GPU`
+  static const RE2 kOfJob(R"re(\$\{?[A-Za-z_]|\s-i[\s=])re");
+  if (RE2::PartialMatch(line, kOfJob)) return "";
   std::string lists;
   if ((!RE2::PartialMatch(line, kListed, &lists) && !RE2::PartialMatch(line, kInserted, &lists)) ||
       RE2::PartialMatch(line, kOwn))
@@ -104,6 +107,7 @@ void check_kills_others(const LintInput& input, Report& report) {
   const SourceLines lines(input.script->file);
   const std::string why = "also those of other jobs and sessions";
   const std::string instead = "kill the process ids that the script has started: PID=$!, kill $PID";
+  bool starts_ray = false;
   std::uint32_t first = 0;
   std::string what;
   std::vector<std::string> others;
@@ -111,7 +115,10 @@ void check_kills_others(const LintInput& input, Report& report) {
     const auto command = std::string(lines.command(number));
     const auto kill = kill_by_name(command);
     const auto reach = kill ? reach_of(*kill) : killed_by_list(command);
-    if (reach.empty()) continue;
+    // The end of the cluster that the script itself has started.
+    static const RE2 kStartsRay(R"re(\bray\s+start\b)re");
+    starts_ray = starts_ray || RE2::PartialMatch(command, kStartsRay);
+    if (reach.empty() || (starts_ray && reach.starts_with("stops every Ray"))) continue;
     const auto called = kill ? fmt::format("{}{} {}{}", kill->sudo ? "sudo " : "", kill->name,
                                            kill->whole ? "-f " : "", text::printable(kill->pattern))
                              : "this";
@@ -182,9 +189,9 @@ const Registered<Rule> kills_others_rule{{
     .order = 458,
     .name = "kills-others",
     .title = "a cleanup that kills the processes of other jobs",
-    .explain =
-        "pkill and killall choose processes by name, not by job. Not reported if the job has whole nodes "
-        "(--exclusive), or if the pattern has a variable.",
+    .explain = "pkill, killall, `ray stop` and lists of processes choose by name, port or GPU, not by job. "
+               "Not reported if the job has whole nodes "
+               "(--exclusive), or if the pattern has a variable.",
     .source = "pkill(1)",
     .check = check_kills_others,
 }};

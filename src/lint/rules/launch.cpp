@@ -343,7 +343,7 @@ bool trains_with_torch(const LintInput& input, const Step& step) {
            (!variable(one, "MASTER_ADDR").empty() || launcher_of(one) ||
             shell::program_name(one.words[0]).starts_with("python"));
   });
-  return rendezvous || step.argv.empty();
+  return rendezvous || step.argv.empty() || step.argv[0].ends_with(".sh");
 }
 
 void check_one_gpu_each(const LintInput& input, Report& report) {

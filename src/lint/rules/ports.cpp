@@ -89,7 +89,9 @@ bool is_searched(const SourceFile& file, const std::string& port) {
   if (name.empty()) name = counter;
   const RE2 looks(R"re(\b(?:lsof|ss|netstat|nc|fuser)\s[^\n]*\$\{?)re" + name +
                   R"re(\b|/dev/tcp/[^\n]*\$\{?)re" + name + R"re(\b)re");
-  return RE2::PartialMatch(file.text, looks);
+  const RE2 counts(R"re(\bfor\s+)re" + name + R"re(\s+in\b|\b)re" + name + R"re(=["']?\$\(|\(\(\s*)re" +
+                   name + R"re(\s*\+)re");
+  return RE2::PartialMatch(file.text, looks) && RE2::PartialMatch(file.text, counts);
 }
 
 /// The fixed ports of the script's programs, each once.
@@ -207,7 +209,7 @@ void tell_port_of_machine(std::vector<FixedPort> ports, Report& report) {
 }
 
 void check_fixed_port(const LintInput& input, Report& report) {
-  if (!input.script) return;
+  if (!input.script || has_other_job_id(*input.script)) return;
   const bool job = input.slurm || !input.batch.empty();
   const bool shares = input.gpus && *input.gpus < kWholeNode;
   const bool alone = std::ranges::any_of(
@@ -240,9 +242,9 @@ const Registered<Rule> fixed_port_rule{{
 /// Lines between two servers, or of the loop that starts both, kill something.
 bool is_killed_between(const SourceLines& lines, const SourceSpan& first, const SourceSpan& second) {
   static const RE2 kKills(
-      R"re((?:^|[;&|({`]|\bthen|\bdo|\belse|\bxargs(?:\s+-\S+)*)\s*(?:sudo\s+)?(?:p?kill|killall|fuser\s+-k)\b)re");
+      R"re((?:^|[;&|({`]|\bthen|\bdo|\belse|\bxargs(?:\s+-\S+)*)\s*(?:sudo\s+)?(?:p?kill\s+(?:-[^0ls\s]\S*\s|[^-])|killall\b|fuser\s+-k))re");
   const bool loop = first.line >= second.line || first.file != lines.file();
-  const auto begin = loop ? 1 : first.line + 1;
+  const auto begin = loop && first.file != lines.file() ? 1 : first.line + 1;
   const auto end = loop ? lines.count() + 1 : second.line;
   for (auto at = begin; at < end; ++at)
     if (RE2::PartialMatch(lines.line(at), kKills)) return true;

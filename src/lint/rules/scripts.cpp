@@ -307,10 +307,12 @@ void check_whole_root(const LintInput& input, Report& report) {
   for (const auto& command : input.script->commands) {
     const auto& words = command.words;
     const bool all = shell::has(words, "/bin") && shell::has(words, "/etc") && shell::has(words, "/usr");
-    if (!all || !kTools.contains(shell::program_name(words[0]))) continue;
-    return report.error(
+    const auto line = command.span.source_line();
+    const bool pattern = line.contains("/*") || line.contains("/\"*");
+    if (!all || !pattern || !kTools.contains(shell::program_name(words[0]))) continue;
+    return report.warning(
         command.span,
-        {fmt::format("{} gets all directories of the machine here: what is in front of /* is empty",
+        {fmt::format("{} gets all directories of the machine if what is in front of /* is empty, as here",
                      shell::program_name(words[0])),
          "a variable that nothing sets, or a command that prints nothing, leaves only /*",
          "${NAME:?} stops the script if NAME is empty", ""});

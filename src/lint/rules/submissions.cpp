@@ -54,7 +54,7 @@ void check_stays_pending(const LintInput& input, Report& report) {
         words, [](const auto& word) { return word.starts_with("--kill-on-invalid-dep"); });
     if (!depends || ends) continue;
     return report.note(program.span,
-                       {"if the job that this one waits for fails, this one stays pending for ever",
+                       {"if the job that this one waits for fails, this one stays pending forever",
                         "its reason is then DependencyNeverSatisfied, until somebody cancels it, unless "
                         "slurm.conf has kill_invalid_depend",
                         "sbatch --kill-on-invalid-dep=yes, or afterany and a test of what it needs", ""});
@@ -73,7 +73,7 @@ const Registered<Rule> stays_pending_rule{{
 void check_submission_unseen(const LintInput& input, Report& report) {
   if (!input.script || !input.script->failed_submission || !input.batch.empty()) return;
   const auto& one = *input.script->failed_submission;
-  if (one.exit_code != 0) return;
+  if (one.next != 0 || one.exit_code != 0) return;
   report.note(one.span, {"if this sbatch fails, the script still exits with 0",
                          "whatever starts the script takes the failure for a success, and a job is missing",
                          "sbatch … || exit 1", ""});
@@ -97,23 +97,22 @@ std::size_t script_of(const shell::Words& words) {
 
 void check_what_sbatch_gets(const LintInput& input, Report& report) {
   if (!input.script) return;
-  static const shell::Options kPrograms{"python", "python3", "torchrun", "accelerate", "deepspeed",
-                                        "srun",   "mpirun",  "vllm",     "uv"};
+  static const shell::Options kPrograms{"python",    "python3", "torchrun", "accelerate",
+                                        "deepspeed", "mpirun",  "vllm",     "uv"};
   for (const auto& program : input.script->programs) {
     const auto& words = program.words;
     if (program_name(words[0]) != "sbatch" || program.span.file != input.script->file) continue;
     const auto at = script_of(words);
     if (at >= words.size()) continue;
     const auto name = program_name(words[at]);
-    if (kPrograms.contains(name))
+    if (words[at] == name && kPrograms.contains(name))
       return report.error(program.span,
                           {fmt::format("sbatch takes {} for the batch script", text::printable(name)),
                            "sbatch copies its first argument and rejects what does not begin with #!",
                            fmt::format("srun {} …, or sbatch --wrap '{} …'", name, name), ""});
     const auto late = std::find_if(
         words.begin() + static_cast<std::ptrdiff_t>(at) + 1, words.end(), [](const std::string& word) {
-          static const shell::Options kOnlySbatch{"--wait",  "--parsable", "--exclusive", "--dependency",
-                                                  "--array", "--export",   "--partition", "--test-only"};
+          static const shell::Options kOnlySbatch{"--wait", "--parsable", "--dependency", "--test-only"};
           return kOnlySbatch.contains(word.substr(0, word.find('=')));
         });
     if (late == words.end()) continue;

@@ -5,6 +5,7 @@
 #include <array>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -352,13 +353,24 @@ const Registered<Rule> signal_time_rule{{
     .check = check_signal_time,
 }};
 
-/// The text of a handler, or of the function that it calls.
+/// The text of a handler, and of the functions that it calls.
 std::string text_of_handler(const SourceLines& lines, const std::string& handler) {
-  std::string text = handler;
-  const auto name = text::trim(std::string_view(handler).substr(0, handler.find_first_of("; ")));
-  for (const auto number : body_of_function(lines, std::string(name)))
-    text.append("\n").append(lines.command(number));
-  return text;
+  constexpr int kDeepest = 2;
+  static const RE2 kName(R"re(([A-Za-z_][\w-]*))re");
+  std::string all = handler;
+  std::string newest = handler;
+  std::set<std::string> known;
+  for (int depth = 0; depth < kDeepest; ++depth) {
+    std::string called;
+    std::string name;
+    for (re2::StringPiece rest(newest); RE2::FindAndConsume(&rest, kName, &name);)
+      if (known.insert(name).second)
+        for (const auto number : body_of_function(lines, name))
+          called.append("\n").append(lines.command(number));
+    all += called;
+    newest = called;
+  }
+  return all;
 }
 
 /// The second of two programs that the script runs in the foreground behind a trap; nullptr if there is none.
@@ -377,11 +389,14 @@ const ScriptCommand* next_program(const Script& script, const ScriptCommand& tra
 void check_trap_goes_on(const LintInput& input, Report& report) {
   if (!input.script || input.by_nlaunch) return;
   static const RE2 kEnds(
-      R"re(\bexit\b|\bkill\s+(?:-\S+\s+)*(?:--\s+)?["']?(?:\$\$|0|-\$\$|\$BASHPID)["']?(?:\s|$|;)|\bexec\b|\bscontrol\s+requeue|\bsbatch\b|\bscancel\b)re");
+      R"re(\bexit\b|\bkill\s+(?:-s\s+\w+\s+|-\S+\s+)*(?:--\s+)?["']?(?:\$\$|0|-\$\$|\$BASHPID)["']?(?:\s|$|;)|\bexec\b|\bscontrol\s+requeue|\bsbatch\b|\bscancel\b)re");
   const SourceLines lines(input.script->file);
   for (const auto& command : input.script->commands) {
     const auto trap = shell::trap_of(command.words);
-    const bool ends = trap && (trap->names("INT") || trap->names("TERM"));
+    // A flag that the script looks at.
+    static const RE2 kFlag(R"re(^\s*\w+=)re");
+    const bool ends =
+        trap && trap->names("TERM") && trap->handler && !RE2::PartialMatch(*trap->handler, kFlag);
     if (!ends || !trap->handler || trap->handler->empty() || command.shell != input.script->shell ||
         command.span.file != input.script->file ||
         RE2::PartialMatch(text_of_handler(lines, *trap->handler), kEnds))
@@ -390,8 +405,7 @@ void check_trap_goes_on(const LintInput& input, Report& report) {
     if (next == nullptr) continue;
     return report.note(
         command.span,
-        {fmt::format("after {} the script goes on: what this trap calls does not exit",
-                     trap->names("TERM") ? "SIGTERM" : "Ctrl-C"),
+        {"after SIGTERM the script goes on: what this trap calls does not exit",
          fmt::format(
              "bash waits for the program in the foreground, runs the trap, and then the next command: "
              "{} in line {} starts all the same",
@@ -418,7 +432,11 @@ void check_trap_resubmits(const LintInput& input, Report& report) {
   const SourceLines lines(input.script->file);
   for (const auto& command : input.script->commands) {
     const auto trap = shell::trap_of(command.words);
-    if (!trap || !trap->names("TERM") || !trap->handler || command.span.file != input.script->file ||
+    const bool with_argument = trap && trap->handler &&
+                               RE2::FullMatch(*trap->handler, R"re(\s*\w+\s+\w+\s*)re") &&
+                               !trap->handler->starts_with("sbatch");
+    if (!trap || !trap->names("TERM") || !trap->handler || with_argument ||
+        command.span.file != input.script->file ||
         !RE2::PartialMatch(text_of_handler(lines, *trap->handler), kAgain))
       continue;
     return report.note(command.span, {"scancel sends TERM, too: a job that somebody cancels starts again",

@@ -478,10 +478,10 @@ std::uint32_t line_of_any_status(const SourceLines& lines, const Loop& loop) {
   static const RE2 kAsks(R"re(\bcurl\s[^|;]*http_code)re");
   static const RE2 kNone(R"re((?:!=|-ne)\s*["']?0+["']?\s)re");
   static const RE2 kStatus(
-      R"re((?:=|==|-eq|=~)\s*["']?\^?\(?[2-5](?:\d\d|\*|\?\?|$|\s)|\b[2-5](?:\d\d|\*|\?\?)\s*[|)])re");
+      R"re((?:=|==|-eq|=~)\s*["']?\^?\(?[2-5](?:\d\d|\*|\?\?|$|\s)|\b[2-5](?:\d\d|\*|\?\?)\s*[|)]|\bgrep\s[^|;]*[2-5]\d\d)re");
   if (!RE2::PartialMatch(loop.text, kAsks) || RE2::PartialMatch(loop.text, kStatus)) return 0;
   for (auto at = loop.begin; at <= loop.end; ++at)
-    if (RE2::PartialMatch(lines.line(at), kNone)) return at;
+    if (RE2::PartialMatch(lines.line(at), kNone) && !lines.line(at).contains("$?")) return at;
   return 0;
 }
 

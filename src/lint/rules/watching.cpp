@@ -102,12 +102,11 @@ void tell_of_ray_left(const Script& script, Report& report) {
            (program_name(one.words[0]) != "ray" || shell::has(one.words, "submit"));
   });
   if (last == programs.rend() || last->span.line <= ray->span.line) return;
-  // A function or a trap may stop it at the end.
-  static const RE2 kStops(R"re(\btrap\b|\bray\s+stop\b|\bpkill\b|\bkillall\b)re");
-  const SourceLines lines(script.file);
-  for (auto at = last->span.line; at <= lines.count(); ++at)
-    if (RE2::PartialMatch(lines.line(at), kStops)) return;
-  if (has_exit_trap(script)) return;
+  const bool stopped = std::any_of(ray, programs.end(), [](const Program& one) {
+    return program_name(one.words[0]) == "ray" && shell::has(one.words, "stop");
+  });
+  static const RE2 kTraps(R"re((?m)^\s*trap\b)re");
+  if (stopped || has_exit_trap(script) || RE2::PartialMatch(script.file->text, kTraps)) return;
   report.note(ray->span,
               {fmt::format("Ray goes on when {} in line {} has ended", shown_name(*last), last->span.line),
                "it holds its port and what its workers hold against the next start, whose programs "
@@ -282,8 +281,8 @@ const Registered<Rule> kill_on_bad_exit_rule{{
 /// A directory that is there whenever the script runs.
 bool always_exists(const ScriptCommand& command) {
   static const RE2 kThere(R"re(\bcd\s+("?\$\{?SLURM_SUBMIT_DIR\}?"?\s*$|.*(dirname|BASH_SOURCE|mktemp)))re");
-  return command.words[1] == "-" || command.words[1] == ".." || command.words[1] == "/tmp" ||
-         RE2::PartialMatch(command.span.source_line(), kThere);
+  return command.words[1] == "-" || command.words[1] == ".." || command.words[1] == "../" ||
+         command.words[1] == "/tmp" || RE2::PartialMatch(command.span.source_line(), kThere);
 }
 
 /// What later programs rely on.
@@ -299,7 +298,8 @@ Preparation preparation(const ScriptCommand& command, bool batch) {
   const auto name = program_name(words[0]);
   const auto second = words.size() > 1 ? std::string_view(words[1]) : std::string_view();
   if (name == "cd" && !second.empty() && !always_exists(command)) return {Need::folder, "cd"};
-  static const RE2 kOfMachine(R"re(^/etc/|^/usr/share/|bashrc|profile|/init/(?:ba)?sh$|conda\.sh$)re");
+  static const RE2 kOfMachine(
+      R"re(^/etc/|^/usr/share/|bashrc|bash_aliases|profile|/init/(?:ba)?sh$|conda\.sh$)re");
   // Outside of a job, the script's own files are where it is started.
   const bool sources = (name == "source" || name == ".") && (batch || second.ends_with("activate"));
   if (sources && !second.empty() && !RE2::PartialMatch(std::string(second), kOfMachine))
@@ -308,13 +308,12 @@ Preparation preparation(const ScriptCommand& command, bool batch) {
   const bool pip = name == "pip" || name == "pip3";
   if ((conda && second == "activate") || (pip && second == "install"))
     return {Need::environment, fmt::format("{} {}", name, second)};
-  const bool help = second.starts_with("--ver") || second.starts_with("--help");
-  if ((name == "make" || name == "cmake" || name == "ninja") && !help) return {Need::build, name};
-  if (name == "git" && (second == "clone" || second == "checkout"))
-    return {Need::build, fmt::format("git {}", second)};
-  if (name == "tar" || name == "unzip" ||
-      ((name == "huggingface-cli" || name == "hf") && second == "download"))
-    return {Need::data, name};
+  const bool other = second.starts_with("--ver") || second.starts_with("--help") || second.contains("clean");
+  if ((name == "make" || name == "cmake" || name == "ninja") && !other) return {Need::build, name};
+  const bool extracts = name == "unzip" || (name == "tar" && second.contains('x') && !second.contains('/'));
+  if (extracts) return {Need::data, name};
+  if ((name == "huggingface-cli" || name == "hf") && second == "download")
+    return {Need::data, fmt::format("{} download", name)};
   return {};
 }
 
@@ -354,11 +353,15 @@ void check_setup_unchecked(const LintInput& input, Report& report) {
     // The programs of a pipeline have shells of their own.
     works = command.works && !first.empty();
     if (works) break;
-    if (command.shell != script.shell || ends || is_checked(lines, command)) continue;
+    if (command.shell != script.shell || ends) continue;
+    // Of several directories in turn, the last.
+    if (program_name(command.words[0]) == "cd") first.erase(Need::folder);
+    if (is_checked(lines, command)) continue;
     if (const auto what = preparation(command, batch); what.need != Need::nothing)
       first.try_emplace(what.need, &command);
   }
-  if (!works) return;
+  static const RE2 kErrTrap(R"re((?m)^\s*trap\s.*\bERR\b)re");
+  if (!works || RE2::PartialMatch(script.file->text, kErrTrap)) return;
   for (const auto& [need, command] : first)
     report.note(
         command->span,

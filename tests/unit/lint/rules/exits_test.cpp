@@ -261,6 +261,10 @@ TEST(ExitCodeLost, InAFunctionThatSetEEnds) {
   const Texts told{"error job.sh:4:3 under set -e this line is reached only if python succeeds"};
   EXPECT_EQ(function("python a.py $1", "for i in 1 2; do run $i & done\nwait\n"), told);
   EXPECT_EQ(function("python a.py $1", "run 1\n"), told);
+  // Without set -e.
+  EXPECT_EQ(found("exit-code-lost", script("run() {\n  python a.py $1\n  local code=$?\n  return "
+                                           "$code\n}\nrun 1 || exit 1\nrun 2 || exit 1\n")),
+            Texts{});
   // Here set -e is ignored.
   EXPECT_EQ(function("python a.py $1", "run 1 || exit 1\n"), Texts{});
   EXPECT_EQ(function("python a.py $1", "if run 1; then echo fine; fi\n"), Texts{});
@@ -273,7 +277,8 @@ TEST(CountTwice, IfGrepFindsNothing) {
                    "grep -c prints 0 and exits with 1 then: what gets the two lines takes them for no number "
                    "(\"syntax "
                    "error\", \"integer expression expected\")",
-                   "grep -c … || true", "grep(1), --count, EXIT STATUS"}));
+                   "n=$(grep -c … || true), and ${n:-0} if the file may be missing",
+                   "grep(1), --count, EXIT STATUS"}));
   EXPECT_EQ(found("count-twice", script("n=$(grep -ic x log || echo \"0\")\n")).size(), 1U);
   for (const std::string fine : {"n=$(grep -c x log || true)\n", "n=$(grep x log || echo 0)\n",
                                  "grep -c x log\n", "n=$(wc -l < log || echo 0)\n"})
@@ -291,7 +296,10 @@ TEST(ErrorWithZero, BeforeAnExitWithoutANumber) {
     EXPECT_EQ(found("error-with-zero", script(wrong)).size(), 1U) << wrong;
   for (const std::string fine : {"[ -d /x ] || { echo not found; exit 1; }\n",
                                  "if [ -f done ]; then\n  echo already done, no error\n  exit 0\nfi\n",
-                                 "echo failed\npython a.py\nexit 0\n"})
+                                 "echo failed\npython a.py\nexit 0\n",
+                                 "[ -f d ] || { echo \"error: d not found\"; exit 1; }\nexit 0\n",
+                                 "echo \"stdout in run.out, stderr in run.err\"\nexit 0\n",
+                                 "echo if a task or one of its parts fails, see the log\nexit 0\n"})
     EXPECT_EQ(found("error-with-zero", script(fine)), Texts{}) << fine;
 }
 

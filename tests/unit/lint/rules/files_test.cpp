@@ -210,7 +210,10 @@ TEST(SharedOutput, OfATraining) {
         "python train.py --output_dir /tmp/a\n", "python train.py --output_dir ckpt --resume auto\n",
         "python train.py --output_dir ${OUT:-ckpt}\n",
         "OUT=ckpt/$(date +%s)\npython train.py --output_dir $OUT\n",
-        "torchrun --standalone pretrain.py --save ckpt --load ckpt\n", "python train.py --save true\n"})
+        "torchrun --standalone pretrain.py --save ckpt --load ckpt\n", "python train.py --save true\n",
+        "python train.py --output_dir ckpt/$PBS_JOBID\n",
+        "python train.py --output_dir ckpt --overwrite_output_dir\n",
+        ": \"${OUT:=ckpt/a}\"\npython train.py --output_dir $OUT\n"})
     EXPECT_EQ(job(fine), Texts{}) << fine;
 }
 

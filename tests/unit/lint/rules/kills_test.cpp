@@ -76,7 +76,9 @@ TEST(KillsOthers, ByAListOfProcesses) {
             Texts{"note job.sh:1:1 pkill ray kills every ray of the user on this machine; so does pkill -f "
                   "vllm in line 2"});
   for (const std::string fine :
-       {"kill $(pgrep -P $$)", "kill $PID", "kill $(jobs -p)", "trap 'ray stop' EXIT"})
+       {"kill $(pgrep -P $$)", "kill $PID", "kill $(jobs -p)", "trap 'ray stop' EXIT",
+        "ray start --head\npython a.py\nray stop", "kill $(pgrep -f run_$SLURM_JOB_ID)",
+        "nvidia-smi -i 3 --query-compute-apps=pid | xargs kill"})
     EXPECT_EQ(told(fine), Texts{}) << fine;
   EXPECT_EQ(found("kills-others", script("#!/bin/bash\n#SBATCH --gpus-per-node=8\npkill python\n")), Texts{});
 }

@@ -223,7 +223,7 @@ TEST(Placeholder, InACommand) {
 
 TEST(WholeRoot, OfAnEmptyVariable) {
   EXPECT_EQ(whole("whole-root", script("best=$(python find.py)\ncp -r \"$best/\"* model/\n")),
-            (Texts{"cp gets all directories of the machine here: what is in front of /* is empty",
+            (Texts{"cp gets all directories of the machine if what is in front of /* is empty, as here",
                    "a variable that nothing sets, or a command that prints nothing, leaves only /*",
                    "${NAME:?} stops the script if NAME is empty", "bash(1), Parameter Expansion"}));
   EXPECT_EQ(found("whole-root", script("cp -r /usr/* model/\nls /\n")), Texts{});

@@ -30,7 +30,7 @@ TEST(SubmissionUnchecked, WhereTheNextJobIsSubmittedAllTheSame) {
 TEST(StaysPending, AJobWhosePredecessorHasFailed) {
   EXPECT_EQ(
       whole("stays-pending", script("id=$(sbatch --parsable a.sh)\nsbatch --dependency=afterok:$id b.sh\n")),
-      (Texts{"if the job that this one waits for fails, this one stays pending for ever",
+      (Texts{"if the job that this one waits for fails, this one stays pending forever",
              "its reason is then DependencyNeverSatisfied, until somebody cancels it, unless slurm.conf has "
              "kill_invalid_depend",
              "sbatch --kill-on-invalid-dep=yes, or afterany and a test of what it needs",
@@ -68,7 +68,8 @@ TEST(SbatchArguments, AnOptionBehindTheScript) {
             (Texts{"--wait is an argument of the script here: it is behind its name",
                    "sbatch reads its options only in front of the script", "sbatch --wait job.sh",
                    "sbatch(1), SYNOPSIS"}));
-  for (const std::string fine : {"sbatch --wait job.sh\n", "sbatch job.sh --epochs 3\n", "sbatch job.sh\n"})
+  for (const std::string fine : {"sbatch --wait job.sh\n", "sbatch job.sh --epochs 3\n",
+                                 "sbatch job.sh --export onnx\n", "sbatch scripts/vllm\n", "sbatch job.sh\n"})
     EXPECT_EQ(found("sbatch-arguments", script(fine)), Texts{}) << fine;
 }
 

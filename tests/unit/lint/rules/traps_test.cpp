@@ -165,14 +165,18 @@ TEST(TrapGoesOn, BehindWhatDoesNotExit) {
           "line 6 starts all the same",
           "exit 143 at the end of what the trap calls", "bash(1), SIGNALS"}));
   EXPECT_EQ(
-      found("trap-goes-on", script("trap 'echo stopped' INT\nfor i in 1 2; do\n  python a.py $i\ndone\n")),
-      Texts{"note job.sh:1:1 after Ctrl-C the script goes on: what this trap calls does not exit"});
+      found("trap-goes-on", script("trap 'echo stopped' TERM\nfor i in 1 2; do\n  python a.py $i\ndone\n")),
+      Texts{"note job.sh:1:1 after SIGTERM the script goes on: what this trap calls does not exit"});
   for (const std::string fine :
        {"trap 'kill $P; exit 1' INT TERM\npython a.py\npython b.py\n",
         "trap 'kill 0' TERM\npython a.py\npython b.py\n",
         "stop() { kill $P; exit 1; }\ntrap stop TERM\npython a.py\npython b.py\n",
         "trap 'kill $P' EXIT\npython a.py\npython b.py\n", "trap 'echo x' TERM\npython a.py\n",
-        "trap '' INT\npython a.py\npython b.py\n",
+        "trap '' INT\npython a.py\npython b.py\n", "trap 'echo x' INT\npython a.py\npython b.py\n",
+        "die() { exit 143; }\nclean() {\n  kill $P\n  die\n}\ntrap clean TERM\npython a.py\npython b.py\n",
+        "clean()\n{\n  exit 1\n}\ntrap 'echo caught; clean' TERM\npython a.py\npython b.py\n",
+        "trap 'stop=1' TERM\npython a.py\npython b.py\n",
+        "trap 'kill -s TERM $$' TERM\npython a.py\npython b.py\n",
         "trap 'scontrol requeue $SLURM_JOB_ID' TERM\npython a.py\npython b.py\n"})
     EXPECT_EQ(found("trap-goes-on", script(fine)), Texts{}) << fine;
 }
