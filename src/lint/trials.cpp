@@ -206,7 +206,8 @@ std::vector<Trial> try_failures(const shell::RecordRequest& request, const shell
     again.failing = shell::FailingProgram{.script = command.script,
                                           .line = command.line,
                                           .call = shell::call_of(command.argv),
-                                          .serves = one.background && (is_server(one) || is_ray_node(one))};
+                                          .serves = one.background && (is_server(one) || is_ray_node(one)),
+                                          .joins = is_ray_node(one) && !shell::has(one.words, "--head")};
     again.limits.time = std::chrono::seconds(5);
     const auto result = shell::record(again);
     if (!result) continue;

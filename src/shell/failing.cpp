@@ -23,7 +23,7 @@ bool Failing::is_now(const std::vector<RecordedCommand>& commands) {
 
 bool Failing::concerns(const Words& query) const {
   static const Options kProcesses{"ps", "pgrep"};
-  if (!server() || !has_begun()) return false;
+  if (!silent()) return false;
   return kProcesses.contains(program_name(query[0])) ? !server_hangs() : asks_host(query);
 }
 

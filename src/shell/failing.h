@@ -35,8 +35,10 @@ class Failing {
   /// True if this file is the output of what failed.
   [[nodiscard]] bool wrote(const std::string& path) const { return outputs_.contains(path); }
 
-  /// True for a query, after the failure, to a host of the job, or for one of its processes unless the server
-  /// hangs: it fails.
+  /// Queries to the hosts of the job fail.
+  [[nodiscard]] bool silent() const { return server() && (!request_.failing->joins || has_begun()); }
+  /// True for a query that then fails: to a host of the job, or for one of its processes unless the server
+  /// hangs.
   [[nodiscard]] bool concerns(const Words& query) const;
 
   /// The script has slept: `sleep 5`.

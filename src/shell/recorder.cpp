@@ -281,7 +281,7 @@ class Recorder final : public Watcher {
                       : is_own(address) ? "localhost"
                                         : address) +
                      fmt::format("/{}", port)};
-    const bool answers = failing_.server() && failing_.has_begun()
+    const bool answers = failing_.silent()
                              ? !node && !is_own(address)
                              : !commands_.asks_killed(argv) &&
                                    (commands_.is_served(std::to_string(port)) || commands_.asks_again(argv));

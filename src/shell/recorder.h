@@ -145,6 +145,9 @@ struct FailingProgram {
   /// start and of the script's `sleep`.
   bool serves = false;
   bool hangs = false;  ///< the server runs on and does not answer: only queries to the job's hosts fail
+  /// Another one answers until this one has started: a worker of Ray. A server in the background may start
+  /// after the first question for it.
+  bool joins = false;
 
   [[nodiscard]] bool is(const RecordedCommand& command) const;
 };
