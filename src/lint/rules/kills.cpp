@@ -19,8 +19,6 @@
 namespace nlaunch::lint {
 namespace {
 
-using shell::program_name;
-
 /// `sudo pkill -9 -f "train.py"` in the text, also where bash does not run it: in a trap or a function.
 struct KillByName {
   bool sudo = false;
