@@ -41,8 +41,10 @@ void check_exit_code_lost(const LintInput& input, Report& report) {
     if (!errexit.contains(command.shell)) errexit[command.shell] = shebang_sets(*input.script, kErrexit);
     if (const auto now = sets_option(command, kErrexit)) errexit[command.shell] = *now;
     const auto* before = std::exchange(last[command.shell], &command);
-    const bool tried = std::ranges::any_of(
-        input.script->trials, [&](const Trial& one) { return one.skipped_line == command.span.line; });
+    const bool tried = std::ranges::any_of(input.script->trials, [&](const Trial& one) {
+      return one.skipped_line == command.span.line &&
+             input.script->programs[one.program].span.file == command.span.file;
+    });
     // A subshell begins with what the script has set.
     const bool inherits = tried && command.shell != input.script->shell && errexit[input.script->shell];
     if (before == nullptr || (!errexit[command.shell] && !inherits) ||

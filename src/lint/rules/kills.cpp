@@ -88,7 +88,7 @@ std::string killed_by_list(const std::string& line) {
   static const RE2 kRay(R"re((?:^|[;&|({]|\bthen|\bdo|\belse)\s*ray\s+stop\b)re");
   if (RE2::PartialMatch(line, kRay)) return "stops every Ray process of the user on this machine";
   // `pgrep -f "run_$SLURM_JOB_ID"`, `nvidia-smi -i $GPU`
-  static const RE2 kOfJob(R"re(\$\{?[A-Za-z_]|\s-i[\s=])re");
+  static const RE2 kOfJob(R"re(\$\{?[A-Za-z_]|\bnvidia-smi\s[^|)]*-i[\s=])re");
   if (RE2::PartialMatch(line, kOfJob)) return "";
   std::string lists;
   if ((!RE2::PartialMatch(line, kListed, &lists) && !RE2::PartialMatch(line, kInserted, &lists)) ||

@@ -70,6 +70,8 @@ TEST(KillsOthers, ByAListOfProcesses) {
       told("ps aux | grep vllm | awk '{print $2}' | xargs kill"),
       Texts{"note job.sh:1:1 this kills every process of the user on this machine that has that text in its "
             "command line"});
+  EXPECT_EQ(told("ps aux | grep -i vllm | awk '{print $2}' | xargs kill").size(), 1U);
+  EXPECT_EQ(told("kill $(lsof -t -i :8000)").size(), 1U);
   EXPECT_EQ(told("ray stop --force"),
             Texts{"note job.sh:1:1 this stops every Ray process of the user on this machine"});
   EXPECT_EQ(told("pkill ray\npkill -9 -f vllm"),
