@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "lint/programs.h"
+#include "shell/answers.h"
 #include "shell/srun.h"
 
 namespace nlaunch::import {
@@ -44,6 +45,10 @@ std::vector<std::size_t> all_commands_of(const Part& part) {
   auto all = part.commands;
   all.insert(all.end(), part.inner.begin(), part.inner.end());
   return all;
+}
+
+bool changes_files(const Part& part) {
+  return shell::changes_files(shell::program_name(part.program[0]));
 }
 
 bool waits(const shell::RecordedCommand& command) {
@@ -166,6 +171,15 @@ std::string Job::free_name(const std::string& wanted) const {
 
 void Job::remark(std::uint32_t line, std::string text) {
   out.remarks[Destination::roles].push_back({line, std::move(text)});
+}
+
+bool ends_before_others(const Job& job, std::size_t index) {
+  return std::any_of(job.kept.begin() + static_cast<std::ptrdiff_t>(index) + 1, job.kept.end(),
+                     [&](const Kept& other) {
+                       const auto& part = job.part_of(job.kept[index]);
+                       return had_ended(job.recording, part, job.part_of(other)) &&
+                              !was_ended(job.recording, part, job.part_of(other));
+                     });
 }
 
 }  // namespace nlaunch::import

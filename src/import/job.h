@@ -42,6 +42,8 @@ bool shares_a_rank(const Part& a, const Part& b);
 std::size_t words_of_step(const Part& part);
 /// Its commands, and those inside its container.
 std::vector<std::size_t> all_commands_of(const Part& part);
+/// `mkdir`, `rm` and the like.
+bool changes_files(const Part& part);
 /// True if the command blocks the script until something happens: sleep, curl, nc.
 bool waits(const shell::RecordedCommand& command);
 
@@ -101,9 +103,26 @@ struct Job {
   void remark(std::uint32_t line, std::string text);
 };
 
+/// True if something in the script starts after waiting for this one to exit.
+bool ends_before_others(const Job& job, std::size_t index);
+
 /// Removes the tasks of a part that reach it only after a server before it has exited, with a note. Returns
 /// false if none are left.
 bool keep_tasks_before_servers(Job& job, std::size_t part);
+/// Decides with which programs the job ends: the last one in front, or those that the script waits for after
+/// it.
+void choose_main(Job& job);
+/// `wait`, `sleep infinity` or an endless loop behind the last program in front keeps the job, and with it
+/// the servers that still run.
+void keep_servers(Job& job);
+/// Decides in which stage each starts. A program that starts after another one has exited or is ready is in a
+/// later stage. Needs `choose_main`.
+void order(Job& job);
+/// Of two steps at once on some of the nodes, Slurm puts the one that names none onto nodes that no other
+/// step holds, if there are any: which those are is not recorded.
+void refuse_steps_without_nodes(Job& job);
+/// Writes the stages of all roles, with what prepares for them, into `out.start`. The last step.
+void stage_roles(Job& job);
 /// Decides how many GPUs each has.
 void divide_gpus(Job& job);
 /// Decides which ones share GPUs at the same time. Needs names.

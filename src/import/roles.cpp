@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <set>
 #include <utility>
 
@@ -13,7 +12,6 @@
 #include "import/job.h"
 #include "import/ray.h"
 #include "import/work.h"
-#include "shell/answers.h"
 #include "shell/srun.h"
 
 namespace nlaunch::import {
@@ -34,10 +32,10 @@ class Roles {
   void make() {
     job_.out.became.resize(job_.recording.commands.size());
     sort();
-    choose_main();
-    keep_servers();
-    order();
-    refuse_steps_without_nodes();
+    choose_main(job_);
+    keep_servers(job_);
+    order(job_);
+    refuse_steps_without_nodes(job_);
     divide_gpus(job_);
     name();
     let_share_gpus(job_);
@@ -49,7 +47,7 @@ class Roles {
     tell_of_added_waits(job_);
     tell_of_lost_delays(job_);
     writers();
-    stages();
+    stage_roles(job_);
     sizes();
     tell_of_the_others();
   }
@@ -102,10 +100,6 @@ class Roles {
                                          word));
   }
 
-  static bool changes_files(const Part& part) {
-    return shell::changes_files(shell::program_name(part.program[0]));
-  }
-
   /// True if only file operations follow it: they clean up.
   [[nodiscard]] std::size_t last_program() const {
     std::size_t last = 0;
@@ -114,338 +108,6 @@ class Roles {
       if (work != Work::nothing && work != Work::submission && !changes_files(job_.out.parts[i])) last = i;
     }
     return last;
-  }
-
-  /// The programs with which the script ends: its last foreground program, or those that it waits for after
-  /// it.
-  void choose_main() {
-    std::optional<std::size_t> last;
-    for (std::size_t i = 0; i < job_.kept.size(); ++i)
-      if (!job_.part_of(job_.kept[i]).background && !is_ray(job_.kept[i])) last = i;
-    std::vector<std::size_t> candidates;
-    for (std::size_t i = 0; i < job_.kept.size(); ++i) {
-      if (job_.part_of(job_.kept[i]).background && !is_ray(job_.kept[i]) &&
-          job_.kept[i].work.work != Work::engine && !ends_before_others(i))
-        candidates.push_back(i);
-    }
-    std::vector<std::size_t>
-        behind;  // those that it waits for or, if it is not known for which, all after `last`
-    const auto is_waited_for = [&](auto i) { return is_awaited(job_.recording, job_.part_of(job_.kept[i])); };
-    const bool is_known = std::ranges::any_of(candidates, is_waited_for);
-    std::ranges::copy_if(candidates, std::back_inserter(behind),
-                         [&](auto i) { return is_known ? is_waited_for(i) : !last || i > *last; });
-    const bool any_trains = !is_known && std::ranges::any_of(behind, [&](auto i) {
-      return job_.kept[i].work.work == Work::training;
-    });
-    const bool ends_in_front = last && (behind.empty() || behind.back() < *last);
-    if (ends_in_front) ends_with(*last);
-    if (behind.empty()) return;
-    // If none trains by its name, the one in front, the first one with GPUs, or the last one counts as the
-    // training.
-    const auto first = std::ranges::find_if(
-        behind, [&](auto i) { return visible_of(job_.part_of(job_.kept[i])).has_value(); });
-    const auto stands = ends_in_front ? *last : first == behind.end() ? behind.back() : *first;
-    const auto& standing = job_.part_of(job_.kept[stands]);
-    for (const auto i : behind) {
-      auto& kept = job_.kept[i];
-      const auto& part = job_.part_of(kept);
-      kept.main = !any_trains || kept.work.work == Work::training;
-      kept.beside = !any_trains && part.line != standing.line && !are_ranks_of_one(part, standing);
-    }
-    for (const auto i : behind)
-      if (!job_.kept[i].main)
-        job_.remark(job_.part_of(job_.kept[i]).line,
-                    fmt::format("{} stops when the run ends, and the run ends with {}: the script may wait "
-                                "for both. `ends_run` sets which role ends the run",
-                                role_name_of(job_.part_of(job_.kept[i]).program),
-                                role_name_of(job_.part_of(job_.kept[behind.back()]).program)));
-  }
-
-  /// `wait`, `sleep infinity` or an endless loop behind the last program in front keeps the job, and with it
-  /// the servers that still run.
-  void keep_servers() {
-    const bool holds = holds_at_its_end(job_.recording);
-    const auto serves = [&](const Kept& kept) {
-      return job_.part_of(kept).background && kept.work.work == Work::engine && !is_ray(kept);
-    };
-    const auto in_front = std::ranges::find_if(
-        job_.kept, [&](const Kept& kept) { return kept.main && !job_.part_of(kept).background; });
-    if (in_front == job_.kept.end()) return;
-    for (std::size_t i = 0; i < job_.kept.size(); ++i) {
-      auto& kept = job_.kept[i];
-      const auto& part = job_.part_of(kept);
-      kept.stays = serves(kept) && !ends_before_others(i) && (holds || is_awaited(job_.recording, part));
-      if (kept.stays)
-        job_.remark(part.line,
-                    fmt::format("the script waits for {} after {} has exited: so does the run. Without its "
-                                "`ends_run`, the run ends before",
-                                role_name_of(part.program), role_name_of(job_.part_of(*in_front).program)));
-    }
-  }
-
-  /// True if something in the script starts after waiting for this one to exit.
-  [[nodiscard]] bool ends_before_others(std::size_t index) const {
-    return std::any_of(job_.kept.begin() + static_cast<std::ptrdiff_t>(index) + 1, job_.kept.end(),
-                       [&](const Kept& other) {
-                         const auto& part = job_.part_of(job_.kept[index]);
-                         return had_ended(job_.recording, part, job_.part_of(other)) &&
-                                !was_ended(job_.recording, part, job_.part_of(other));
-                       });
-  }
-
-  /// A step ends when all of its tasks have exited: the job ends with the last program of each task, except
-  /// servers that run next to others.
-  void ends_with(std::size_t last) {
-    job_.kept[last].main = true;
-    const auto& end = job_.part_of(job_.kept[last]);
-    for (std::size_t i = 0; i < last; ++i) {
-      const auto& part = job_.part_of(job_.kept[i]);
-      if (are_ranks_of_one(part, end) && is_awaited(job_.recording, part) &&
-          !had_ended(job_.recording, part, end))
-        job_.kept[i].main = true;
-    }
-    for (std::size_t i = 0; i < job_.kept.size(); ++i) {
-      const auto& part = job_.part_of(job_.kept[i]);
-      const bool serves = is_ray(job_.kept[i]) || job_.kept[i].work.work == Work::engine;
-      if (i == last || part.background || serves || !job_.in_one_step(part, job_.part_of(job_.kept[last])))
-        continue;
-      const auto goes_on = [&](const Kept& other) {
-        return job_.in_one_step(part, job_.part_of(other)) && shares_a_rank(part, job_.part_of(other));
-      };
-      if (std::any_of(job_.kept.begin() + static_cast<std::ptrdiff_t>(i) + 1, job_.kept.end(), goes_on))
-        continue;
-      job_.kept[i].main = true;
-      if (job_.kept[last].work.work == Work::engine) job_.kept[last].main = false;
-    }
-    for (auto& kept : job_.kept)
-      kept.beside = kept.main && !are_ranks_of_one(job_.part_of(kept), job_.part_of(first_main()));
-  }
-
-  [[nodiscard]] const Kept& first_main() const {
-    return *std::ranges::find_if(job_.kept, [](const Kept& kept) { return kept.main; });
-  }
-
-  /// Programs that run at once and differ in numbers and hosts alone: `train.py --rank 1 &`, `train.py --rank
-  /// 0`.
-  static bool are_ranks_of_one(const Part& a, const Part& b) {
-    if (&a == &b) return true;
-    static const RE2 kOfRank(R"(rec-node-\d+|10\.77\.\d+\.\d+|\d+)");
-    const auto without_ranks = [](std::string word) {
-      RE2::GlobalReplace(&word, kOfRank, "#");
-      return word;
-    };
-    return (a.background || b.background) && role_name_of(a.program) == role_name_of(b.program) &&
-           std::ranges::equal(a.program, b.program, {}, without_ranks, without_ranks);
-  }
-
-  /// True if a task of a step waited for something between two of its commands.
-  [[nodiscard]] bool waits_between(std::uint32_t rank, std::size_t begin, std::size_t end) const {
-    for (auto i = begin + 1; i < end; ++i) {
-      const auto& command = job_.recording.commands[i];
-      if (waits(command) && command.task && command.task->rank == rank) return true;
-    }
-    return false;
-  }
-
-  /// Stages: a program that starts after another one has exited or is ready is in a later stage. Tasks of one
-  /// step run in parallel, so each has its own clock.
-  void order() {
-    std::uint32_t script = 0;
-    std::optional<std::size_t> step;
-    std::map<std::uint32_t, std::uint32_t> clocks;  // of a step, by rank
-    std::map<std::uint32_t, std::size_t> come_to;   // the last command of each
-    std::size_t seen = 0;
-    std::uint32_t most = 0;
-    bool any = false;
-    for (std::size_t i = 0; i < job_.kept.size(); ++i) {
-      auto& kept = job_.kept[i];
-      const auto& part = job_.part_of(kept);
-      const auto launcher = part.in_step ? job_.step_of(part.commands[0]) : std::nullopt;
-      if (!launcher || launcher != step) {
-        for (const auto& [rank, clock] : clocks) script = std::max(script, clock);
-        clocks.clear();
-        come_to.clear();
-        step = launcher;
-      }
-      for (; seen < part.commands[0]; ++seen) {
-        const bool own = step && job_.recording.commands[seen].task && job_.step_of(seen) == step;
-        const auto& asks = job_.recording.commands[seen];
-        if (any && !own && (waits(asks) || watches_a_log(asks))) script = std::max(script, most + 1);
-      }
-      const auto waited = behind_what_had_ended(i);
-      if (!step) script = std::max(script, waited);
-      kept.stage = std::max(script, waited);
-      if (step) {
-        for (std::size_t k = 0; k < part.commands.size(); ++k) {
-          const auto rank = part.tasks[part.recorded[k]].rank;
-          auto& begin = come_to.try_emplace(rank, *step).first->second;
-          auto& clock = clocks.try_emplace(rank, kept.stage).first->second;
-          clock = std::max(clock, waited);
-          if (waits_between(rank, begin, part.commands[k])) {
-            kept.waited = true;
-            ++clock;
-          }
-          begin = part.commands[k];
-        }
-        for (const auto& task : part.tasks)
-          kept.stage = std::max(kept.stage, clocks.try_emplace(task.rank, kept.stage).first->second);
-      }
-      const bool blocks = is_ray(kept) && shell::has(part.program, "--block");
-      const bool holds_up = !part.background || part.first_of_step;
-      const bool ends = !kept.main && !is_ray(kept) && kept.work.work != Work::engine;
-      kept.exits = ends && (holds_up || ends_before_others(i));
-      const bool goes_on = holds_up && (kept.exits || (is_ray(kept) && !part.background && !blocks));
-      if (goes_on) {
-        if (!part.in_step) script = kept.stage + 1;
-        for (const auto& task : part.tasks) clocks[task.rank] = kept.stage + 1;
-      }
-      most = std::max(most, kept.stage);
-      any = true;
-    }
-    for (auto& kept : job_.kept) {
-      if (kept.work.work == Work::ray_worker) kept.stage = std::max(kept.stage, stage_of_head() + 1);
-    }
-    start_servers_together();
-    for (auto& kept : job_.kept) {
-      if (!kept.main) continue;
-      for (const auto& other : job_.kept) {
-        if (other.main || !begins_before(other, kept)) continue;
-        if (other.stage >= kept.stage && &other > &kept && !kept.exits)
-          job_.remark(job_.part_of(kept).line,
-                      fmt::format("{} (line {}) starts before {}, which ends the run: the script starts it "
-                                  "after that, and waits for neither",
-                                  role_name_of(job_.part_of(other).program), job_.part_of(other).line,
-                                  role_name_of(job_.part_of(kept).program)));
-        kept.stage = std::max(kept.stage, other.stage + 1);
-      }
-    }
-  }
-
-  /// The first node of a server answers once the others have joined it: whatever the script does between
-  /// them, they start at once.
-  void start_servers_together() {
-    const auto is = [&](const Kept& kept, ServerNode node) {
-      return kept.work.work == Work::engine && node_of_server(job_.part_of(kept).program) == node;
-    };
-    for (auto& first : job_.kept) {
-      if (!is(first, ServerNode::first)) continue;
-      for (auto& rest : job_.kept) {
-        if (!is(rest, ServerNode::other) || rest.stage <= first.stage ||
-            !are_one_server(job_.part_of(first).program, job_.part_of(rest).program))
-          continue;
-        rest.stage = first.stage;
-        rest.waited = false;
-        job_.remark(
-            job_.part_of(rest).line,
-            fmt::format("it starts together with the server of line {}, which answers only once all of "
-                        "its nodes are there: what the script waits for between them is not imported",
-                        job_.part_of(first).line));
-      }
-    }
-  }
-
-  static bool are_one_server(const shell::Words& one, const shell::Words& other) {
-    return role_name_of(one) == role_name_of(other) &&
-           std::ranges::all_of(
-               std::array{"--nnodes", "--dist-init-addr", "--nccl-init-addr", "--master-addr",
-                          "--master-port", "--data-parallel-address"},
-               [&](const char* name) { return option_of(one, name) == option_of(other, name); });
-  }
-
-  /// Of two steps at once on some of the nodes, Slurm puts the one that names none onto nodes that no other
-  /// step holds, if there are any: which those are is not recorded.
-  void refuse_steps_without_nodes() {
-    const auto is_partial = [&](const Part& part) {
-      return part.in_step && shell::program_name(part.step[0]) == "srun" &&
-             nodes_of(part).size() < job_.allocation.component_of(part.tasks[0].node).nodes;
-    };
-    for (std::size_t i = 0; i < job_.kept.size(); ++i) {
-      for (std::size_t j = 0; j < i; ++j) {
-        auto& part = job_.out.parts[job_.kept[i].part];
-        const auto& other = job_.part_of(job_.kept[j]);
-        if (!is_partial(part) || !is_partial(other) || job_.in_one_step(part, other) || overlaps(part) ||
-            overlaps(other) || (names_nodes(part) && names_nodes(other)) ||
-            !runs_beside(job_.kept[i], job_.kept[j]) || !job_.meets(job_.kept[i], job_.kept[j]))
-          continue;
-        part.problem = fmt::format(
-            "it runs at the same time as {} (line {}), and not both name their nodes: Slurm gives a step "
-            "nodes that no other one holds. Name the nodes of both (srun --nodelist), or let them share "
-            "nodes (srun --overlap)",
-            role_name_of(other.program), other.line);
-      }
-    }
-  }
-
-  static bool names_nodes(const Part& part) {
-    const auto words = words_of_step(part);
-    return shell::option(part.step, words, "-w", "--nodelist") ||
-           shell::option(part.step, words, "-r", "--relative") ||
-           shell::option(part.step, words, "-F", "--nodefile");
-  }
-
-  static bool overlaps(const Part& part) {
-    const auto set = part.changes.find("SLURM_OVERLAP");
-    return (set != part.changes.end() && set->second) ||
-           std::ranges::find(part.step, "--overlap") != part.step.end() ||
-           std::ranges::find(part.step, "-s") != part.step.end() ||
-           std::ranges::find(part.step, "--oversubscribe") != part.step.end();
-  }
-
-  /// `grep -q ready server.log` of a program in the background.
-  [[nodiscard]] bool watches_a_log(const shell::RecordedCommand& asks) const {
-    if (asks.fate != shell::Fate::answered || !shell::program_name(asks.argv[0]).ends_with("grep"))
-      return false;
-    return std::ranges::any_of(job_.kept, [&](const Kept& kept) {
-      const auto& part = job_.part_of(kept);
-      const auto& first = job_.recording.commands[part.commands[0]];
-      const auto file = first.files.find(1);
-      return part.background && &first < &asks && file != first.files.end() &&
-             std::ranges::any_of(asks.argv, [&](const auto& word) {
-               return (std::filesystem::path(asks.folder) / word).lexically_normal() == file->second;
-             });
-    });
-  }
-
-  /// The stage after those that the script has waited for when this one starts.
-  [[nodiscard]] std::uint32_t behind_what_had_ended(std::size_t index) {
-    const auto& next = job_.part_of(job_.kept[index]);
-    std::uint32_t stage = 0;
-    for (std::size_t i = 0; i < index; ++i) {
-      const auto& before = job_.kept[i];
-      auto& part = job_.out.parts[before.part];
-      if (!had_ended(job_.recording, part, next) || changes_files(next)) continue;
-      const bool is_killed = was_ended(job_.recording, part, next);
-      // `ray start` without --block exits, and Ray goes on.
-      if (is_ray(before) && !is_killed && !shell::has(part.program, "--block")) continue;
-      const bool serves = before.work.work == Work::engine || is_ray(before);
-      if (serves || (is_killed && before.work.work == Work::training))
-        part.problem = fmt::format(
-            "the script stops it, or waits for it to exit, before it starts {} at line {}. In a plan, a "
-            "server runs until the run ends: split the script there",
-            role_name_of(next.program), next.line);
-      else if (is_killed)
-        job_.remark(part.line, fmt::format("the script stops `{}` before it starts {} at line {}: here it "
-                                           "runs until the run ends",
-                                           text::printable(text::shell_join(part.argv)),
-                                           role_name_of(next.program), next.line));
-      else
-        stage = std::max(stage, before.stage + 1);
-    }
-    return stage;
-  }
-
-  /// The program that ends the job starts last, except for others in its own step, which are ordered by the
-  /// clocks. Two servers may be one server on two nodes.
-  [[nodiscard]] bool begins_before(const Kept& other, const Kept& main) const {
-    if (is_ray(other)) return true;
-    if (other.work.work == Work::engine && main.work.work == Work::engine) return false;
-    return !job_.side_by_side(job_.part_of(other), job_.part_of(main));
-  }
-
-  [[nodiscard]] std::uint32_t stage_of_head() const {
-    for (const auto& kept : job_.kept)
-      if (kept.work.work == Work::ray_head) return kept.stage;
-    return 0;
   }
 
   void name() {
@@ -800,14 +462,6 @@ class Roles {
   }
 
   // --- All of them ---
-
-  void stages() {
-    std::map<std::pair<std::uint32_t, Before>, std::vector<std::string>> stages;
-    for (const auto& kept : job_.kept) stages[{kept.stage, Before::nothing}].push_back(kept.name);
-    for (const auto& one : job_.preparing) stages[{one.stage, one.what}].push_back(one.name);
-    if (stages.size() < 2) return;
-    for (auto& [stage, names] : stages) job_.out.start.push_back(std::move(names));
-  }
 
   void sizes() {
     job_.out.gpus = job_.allocation.gpus_per_node;

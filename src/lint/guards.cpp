@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "lint/script_text.h"
 #include "shell/words.h"
 
 namespace nlaunch::lint {
@@ -22,10 +23,6 @@ using shell::Words;
 
 /// What a file that is not here contains: a comment for a shell, and known to be made up.
 constexpr std::string_view kContentOfGuard = "# /rec/content\n";
-
-bool is_any_of(std::string_view word, std::initializer_list<std::string_view> words) {
-  return std::ranges::find(words, word) != words.end();
-}
 
 /// `[ -f PATH ]`, where PATH is not here.
 std::optional<Guard> asks_for_path(const shell::Recording& recording, const Words& words) {

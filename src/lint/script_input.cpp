@@ -13,65 +13,19 @@
 #include <utility>
 
 #include "base/json.h"
-#include "base/secrets.h"
 #include "base/text.h"
 #include "lint/programs.h"
 #include "lint/script_gaps.h"
+#include "lint/script_programs.h"
+#include "lint/script_secrets.h"
 #include "lint/script_sources.h"
 #include "lint/script_text.h"
-#include "shell/launchers.h"
-#include "sys/files.h"
 
 namespace nlaunch::lint {
 namespace {
 
 using shell::program_name;
 using shell::RecordedCommand;
-
-bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {
-  return std::ranges::find(words, word) != words.end();
-}
-
-/// The command as rules read it: the program of `uv run torchrun ...` is torchrun, that of `uv run train.py`
-/// is Python, and `python -m ray.scripts.scripts start` is `ray start`.
-shell::Words as_read(shell::Words words) {
-  if (const auto at = shell::behind_runners(words); at > 0 && at < words.size()) {
-    words.erase(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(at));
-    if (words[0].ends_with(".py")) words.insert(words.begin(), "python");
-  }
-  const bool ray = words.size() > 2 && program_name(words[0]).starts_with("python") && words[1] == "-m" &&
-                   words[2] == "ray.scripts.scripts";
-  if (!ray) return words;
-  words.erase(words.begin(), words.begin() + 2);
-  words[0] = "ray";
-  return words;
-}
-
-/// Programs that query, copy, install or wait: their environment does not matter.
-bool is_helper(const shell::Words& called) {
-  static const shell::Options kHelpers{
-      "ml",         "module",   "pip",    "pip3",        "conda",   "mamba",
-      "micromamba", "git",      "wget",   "curl",        "rsync",   "scp",
-      "tar",        "unzip",    "gzip",   "zstd",        "pigz",    "huggingface-cli",
-      "hf",         "wandb",    "make",   "cmake",       "gcc",     "g++",
-      "nvcc",       "scancel",  "sbatch", "pkill",       "killall", "kill",
-      "nvidia-smi", "rocm-smi", "ip",     "ibstat",      "lfs",     "tmux",
-      "screen",     "aws",      "gsutil", "gcloud",      "kubectl", "ibv_devinfo",
-      "env",        "printenv", "source", "notify-send", "mail",    "top",
-      "htop",       "dcgmi",    "uname",  "fuser",       "ulimit",  "ssh-keygen",
-      "numactl"};
-  const auto argv = as_read(called);
-  const auto name = program_name(argv.at(0));
-  if (kHelpers.contains(name)) return true;
-  const auto verb = argv.size() > 1 ? argv[1] : std::string();
-  if (argv.size() == 2 && is_one_of(verb, {"--version", "-V", "--help", "--check"})) return true;
-  if (name == "ray") return is_one_of(verb, {"stop", "status", "--version"});
-  if (name == "uv") return true;
-  if (name == "enroot" || name == "apptainer" || name == "singularity" || name == "docker")
-    return is_one_of(verb, {"import", "create", "pull", "build", "remove", "rm", "stop", "load", "inspect"});
-  const bool pip = argv.size() > 2 && verb == "-m" && is_one_of(argv[2], {"pip", "venv", "ensurepip"});
-  return name.starts_with("python") && (pip || is_one_of(verb, {"--version", "-V"}));
-}
 
 /// What a script sets and loads tells where it is meant to run.
 void guess_machine(LintInput& input) {
@@ -164,7 +118,7 @@ class RecordingReader {
     for (auto& environment : input_.environments) {
       for (auto& setting : environment.settings) rename_in_container(setting);
     }
-    add_secrets();
+    add_secrets(recording_, sources_, input_);
     std::vector<std::string> names;
     for (const auto& [name, changes] : changes_) names.push_back(name);
     add_gaps(recording_, names, sources_, input_);
@@ -192,8 +146,8 @@ class RecordingReader {
       return sources_.place_of(of, one.script, one.line, one.line_of_text);
     };
     input_.script->commands.push_back(
-        {words, sources_.of(one.script).whole(begin_of(one.script, one.line)), one.shell});
-    if (is_one_of(name, {"export", "declare", "typeset", "readonly", "local"})) {
+        {words, sources_.of(one.script).whole(sources_.begin_of_command(one.script, one.line)), one.shell});
+    if (is_any_of(name, {"export", "declare", "typeset", "readonly", "local"})) {
       declare(words, place);
     } else if (name == "unset") {
       for (std::size_t i = 1; i < words.size(); ++i) {
@@ -213,14 +167,6 @@ class RecordingReader {
     } else {
       (void)assign(name, all_exported_, place);
     }
-  }
-
-  /// bash reports `srun \\` with options below it on the line of the first option.
-  std::uint32_t begin_of(const std::string& script, std::uint32_t line) {
-    const auto& lines = sources_.of(script);
-    while (line > 1 && text::trim(lines.line(line)).starts_with('-') && lines.line(line - 1).ends_with('\\'))
-      --line;
-    return line;
   }
 
   template <class Place>
@@ -260,7 +206,7 @@ class RecordingReader {
   void load_modules(const shell::Words& words, const SourceSpan& span) {
     std::size_t first = 1;
     if (words[0] == "module") {
-      if (words.size() < 2 || !is_one_of(words[1], {"load", "add", "swap", "switch"})) return;
+      if (words.size() < 2 || !is_any_of(words[1], {"load", "add", "swap", "switch"})) return;
       first = 2;
     }
     for (auto i = first; i < words.size(); ++i) {
@@ -286,16 +232,15 @@ class RecordingReader {
       for (auto at = std::optional(i); at; at = recording_.commands[*at].launcher) {
         works[*at] = true;
         const auto& one = recording_.commands[*at];
-        const auto line = begin_of(one.script, one.line);
+        const auto line = sources_.begin_of_command(one.script, one.line);
         working_.insert_or_assign({one.script, line, program_name(as_read(one.argv)[0])}, one.background);
       }
       add_environment(command);
     }
-    for (const auto& command : recording_.commands) add_program(command);
-    note_asked_ports();
+    add_programs(recording_, allocation_, sources_, input_);
     for (const auto& one : recording_.teed)
       input_.script->teed.push_back(
-          {one.name, sources_.of(one.script).whole(begin_of(one.script, one.line))});
+          {one.name, sources_.of(one.script).whole(sources_.begin_of_command(one.script, one.line))});
     for (std::size_t i = 0; i < recording_.commands.size(); ++i) {
       if (program_name(recording_.commands[i].argv[0]) == "srun") {
         input_.slurm = true;
@@ -374,7 +319,7 @@ class RecordingReader {
   static bool is_of_login(std::string_view name) {
     constexpr std::array<std::string_view, 7> kBegins{"SLURM", "OMPI_",  "CONDA_", "LMOD_",
                                                       "BASH",  "MODULE", "_"};
-    return is_one_of(name, {"PATH", "LD_LIBRARY_PATH", "MANPATH", "VIRTUAL_ENV", "HOSTNAME", "HOME", "PWD",
+    return is_any_of(name, {"PATH", "LD_LIBRARY_PATH", "MANPATH", "VIRTUAL_ENV", "HOSTNAME", "HOME", "PWD",
                             "OLDPWD", "SHLVL", "LOADEDMODULES", "PS1"}) ||
            std::ranges::any_of(kBegins, [&](std::string_view begin) { return name.starts_with(begin); });
   }
@@ -446,11 +391,11 @@ class RecordingReader {
   void add_arguments(const RecordedCommand& command, Environment& environment) {
     const auto& argv = command.argv;
     const auto program = program_name(argv[0]);
-    const bool container = is_one_of(program, {"docker", "podman", "podman-hpc", "apptainer", "singularity"});
+    const bool container = is_any_of(program, {"docker", "podman", "podman-hpc", "apptainer", "singularity"});
     for (std::size_t i = 1; i < argv.size(); ++i) {
       const std::string_view word = argv[i];
       const std::string_view next = i + 1 < argv.size() ? std::string_view(argv[i + 1]) : "";
-      if (container && is_one_of(word, {"-e", "--env"})) {
+      if (container && is_any_of(word, {"-e", "--env"})) {
         for (const auto& one : text::split(next, ',')) add_argument(one, command, environment);
       }
       if (container && word.starts_with("--env=")) {
@@ -514,119 +459,6 @@ class RecordingReader {
     }
   }
 
-  void add_program(const RecordedCommand& command) {
-    constexpr std::size_t kMost = 500;
-    auto& programs = input_.script->programs;
-    if (programs.size() >= kMost) return;
-    const auto* told = &command;  // where a line is known
-    while (sources_.of(told->script).count() == 0 && told->launcher)
-      told = &recording_.commands[*told->launcher];
-    const auto span = sources_.of(told->script).whole(begin_of(told->script, told->line));
-    for (const auto& file : command.given)
-      if (is_named_by(command, file.path)) add_own_file(file, span);
-    if (command.fate == shell::Fate::launcher) return;
-    Program program{.words = as_read(command.argv), .span = span};
-    for (const auto& entry : command.environment) {
-      const auto equals = entry.find('=');
-      if (equals != std::string::npos)
-        program.environment.emplace(entry.substr(0, equals), entry.substr(equals + 1));
-    }
-    program.works =
-        command.fate == shell::Fate::recorded && !command.output_is_read && !is_helper(command.argv);
-    program.background = command.background;
-    program.waited = command.waited;
-    program.output = output_of(command);
-    program.recorded_as = static_cast<std::size_t>(&command - recording_.commands.data());
-    for (auto at = command.launcher; at; at = recording_.commands[*at].launcher) {
-      program.background = program.background || recording_.commands[*at].background;
-      const auto tasks = tasks_of(*at);
-      if (program.step || tasks.empty()) continue;
-      program.step = *at;
-      std::map<std::uint32_t, std::uint32_t> on_node;
-      for (const auto& task : tasks)
-        program.local_tasks = std::max(program.local_tasks, ++on_node[task.node]);
-      program.nodes_of_step = static_cast<std::uint32_t>(on_node.size());
-    }
-    if (command.task) {
-      program.node = command.task->node;
-      program.rank = command.task->rank;
-    }
-    if (program.works) add_reading(command);
-    programs.push_back(std::move(program));
-  }
-
-  /// A server of the user's own: the first program in the background with a port that another command asks.
-  void note_asked_ports() {
-    const auto is_asked = [&](const std::string& port, std::size_t program) {
-      const auto& all = recording_.commands;
-      const auto first = std::ranges::find_if(
-          all, [&](const auto& one) { return asks(one) && shell::names_port(one.argv, port); });
-      return shell::is_port(port) && first != all.end() &&
-             program < static_cast<std::size_t>(first - all.begin());
-    };
-    std::map<std::string, std::string> servers;  // port → name
-    for (auto& program : input_.script->programs) {
-      if (!program.works || !program.background || program_name(program.words[0]) == "ray") continue;
-      if (is_engine(program)) servers.emplace(port_of_server(program).port, shown_name(program));
-      for (const auto& word : program.words) {
-        const auto port = word.substr(word.find('=') + 1);
-        if (is_engine(program) || !is_asked(port, program.recorded_as)) continue;
-        const auto of = servers.emplace(port, shown_name(program)).first;
-        if (of->second == shown_name(program)) program.asked_port = port;
-      }
-    }
-  }
-
-  /// `program > log`, but not `>> log`.
-  static std::string output_of(const RecordedCommand& command) {
-    const auto out = command.files.find(1);
-    const bool is_file =
-        out != command.files.end() && out->second.starts_with('/') && !out->second.starts_with("/dev/");
-    return is_file && !command.appends ? out->second : "";
-  }
-
-  /// By its own name, not that of its directory.
-  static bool is_named_by(const RecordedCommand& command, const std::string& path) {
-    const auto relative = std::filesystem::path(path).lexically_relative(command.folder).native();
-    const auto names = [&](const std::string& text) {
-      return shell::names_path(text, path, false) ||
-             (!relative.empty() && shell::names_path(text, relative, false)) || text == "./" + relative;
-    };
-    return std::ranges::any_of(command.argv, names) ||
-           std::ranges::any_of(command.environment, [&](const auto& entry) { return names(entry); });
-  }
-
-  void add_own_file(const shell::WrittenFile& file, const SourceSpan& span) {
-    auto& files = input_.script->own_files;
-    if (file.path.ends_with('/') || std::ranges::find(files, file.path, &OwnFile::path) != files.end())
-      return;
-    files.push_back({file.path, file.text.value_or(""), span});
-  }
-
-  /// The text of `python FILE.py`, if it is here.
-  void add_reading(const RecordedCommand& command) {
-    const auto& argv = command.argv;
-    const auto file =
-        std::ranges::find_if(argv, [](const std::string& word) { return word.ends_with(".py"); });
-    if (!program_name(argv[0]).starts_with("python") || file == argv.end() || shell::has(argv, "-m")) return;
-    const auto path = (std::filesystem::path(command.folder) / *file).lexically_normal();
-    if (!programs_read_.insert(path.native()).second) return;
-    constexpr std::uint64_t kLargest = 1U << 20U;
-    auto text = sys::read_regular_file(path.native(), kLargest);
-    if (!text) return;
-    const auto beside = path.lexically_proximate(sources_.folder());
-    input_.readings.push_back(
-        {beside.native().starts_with("..") ? path.native() : beside.native(), std::move(*text)});
-  }
-
-  /// The commands that a launcher starts; empty if it replaces itself with the command.
-  std::vector<shell::Task> tasks_of(std::size_t launcher) {
-    const auto known = tasks_.find(launcher);
-    if (known != tasks_.end()) return known->second;
-    const auto started = shell::started_by(recording_.commands[launcher].argv, allocation_);
-    return tasks_[launcher] = started ? started->tasks : std::vector<shell::Task>();
-  }
-
   void add_step(std::size_t index) {
     const auto& command = recording_.commands[index];
     Step step;
@@ -636,7 +468,7 @@ class RecordingReader {
       for (const auto& entry : one.environment) step.exported.insert(entry.substr(0, entry.find('=')));
     }
     const auto& lines = sources_.of(command.script);
-    const auto begin = begin_of(command.script, command.line);
+    const auto begin = sources_.begin_of_command(command.script, command.line);
     step.span = lines.whole(begin);
     const shell::Words words = shell::rest(command.argv, 1);
     const auto program = read_options(words, step.span, step.options, nullptr);
@@ -667,75 +499,8 @@ class RecordingReader {
     if (!told) input_.steps.push_back(std::move(step));
   }
 
-  // --- Secrets ---
-
-  void add_secrets() {
-    for (const auto& command : input_.script->commands) add_secrets_of(command.words, command.span);
-    for (const auto& command : recording_.commands) {
-      if (sources_.of(command.script).count() == 0) continue;
-      add_secrets_of(command.argv, sources_.of(command.script).whole(command.line));
-      add_given_secrets(command);
-    }
-    const auto& main = sources_.main();
-    for (std::uint32_t number = 1; number <= main.count(); ++number) {
-      const auto line = main.line(number);
-      const auto password = password_in(line);
-      const auto key = key_in(line);
-      if (!password.empty() && line.find('$') == std::string_view::npos)
-        add_secret({"the password in a URL", std::string(password), main.whole(number)});
-      if (!key.empty()) add_secret({"what looks like a key", std::string(key), main.whole(number)});
-    }
-  }
-
-  void add_secrets_of(const shell::Words& words, const SourceSpan& span) {
-    for (auto& secret : exposed_secrets(words, span)) add_secret(std::move(secret));
-  }
-
-  /// An argument that is the value of a variable, as in --key $WANDB_API_KEY.
-  void add_given_secrets(const RecordedCommand& command) {
-    for (const auto& entry : command.environment) {
-      const auto equals = std::min(entry.find('='), entry.size() - 1);
-      const auto name = entry.substr(0, equals);
-      const auto value = entry.substr(equals + 1);
-      const bool secret = looks_like_secret(name) && may_be_secret(value) && !is_to_be_filled_in(value);
-      if (!secret || sources_.main().file()->text.find(value) != std::string::npos) continue;
-      for (const auto& word : shell::rest(command.argv, 1)) {
-        if (word != value && !(word.starts_with("--") && word.ends_with("=" + value))) continue;
-        const bool told =
-            std::ranges::any_of(input_.secrets, [&](const ExposedSecret& one) { return one.value == value; });
-        const auto& lines = sources_.of(command.script);
-        const auto last = lines.end_of_command(command.line);
-        if (!told)
-          input_.secrets.push_back(
-              {"the value of " + name, value, lines.find_text("$" + name, command.line, last), true});
-      }
-    }
-  }
-
-  /// Adds a secret that is in the file and is not already reported as a setting's value.
-  void add_secret(ExposedSecret secret) {
-    if (!secret.span.file || secret.span.file->text.find(secret.value) == std::string::npos) return;
-    for (const auto& [path, lines] : sources_.all()) {
-      if (lines.file() == secret.span.file)
-        secret.span = lines.find_text(secret.value, secret.span.line, lines.end_of_command(secret.span.line));
-    }
-    for (const auto& environment : input_.environments) {
-      for (const auto& setting : environment.settings) {
-        if (setting.holds_secret() && setting.value->find(secret.value) != std::string::npos) return;
-      }
-    }
-    const bool told = std::ranges::any_of(input_.secrets, [&](const ExposedSecret& one) {
-      return one.value == secret.value || one.value.find(secret.value) != std::string::npos;
-    });
-    if (!told) input_.secrets.push_back(std::move(secret));
-  }
-
-  // --- What bash complained of, and where it ended ---
-
   const shell::Recording& recording_;
   const shell::Allocation& allocation_;
-  std::map<std::size_t, std::vector<shell::Task>> tasks_;  ///< by launcher
-  std::set<std::string> programs_read_;                    ///< Python files
   LintInput input_;
   ScriptSources sources_;
   std::set<std::string, std::less<>> begin_;  ///< the script's initial environment

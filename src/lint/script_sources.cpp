@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/text.h"
 #include "sys/files.h"
 
 namespace nlaunch::lint {
@@ -48,6 +49,13 @@ const SourceLines& ScriptSources::of(const std::string& script) {
       .emplace(key, SourceLines(std::make_shared<const SourceFile>(
                         SourceFile{name.string(), text ? std::move(*text) : std::string()})))
       .first->second;
+}
+
+std::uint32_t ScriptSources::begin_of_command(const std::string& script, std::uint32_t line) {
+  const auto& lines = of(script);
+  while (line > 1 && text::trim(lines.line(line)).starts_with('-') && lines.line(line - 1).ends_with('\\'))
+    --line;
+  return line;
 }
 
 SourceSpan ScriptSources::place_of(std::string_view name, const std::string& script, std::uint32_t line,

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -21,6 +22,9 @@ class ScriptSources {
 
   /// A script by the path that bash reports; without lines if it is not on this machine.
   const SourceLines& of(const std::string& script);
+  /// The line on which a command starts: bash reports `srun \` with options below it on the line of the first
+  /// option.
+  std::uint32_t begin_of_command(const std::string& script, std::uint32_t line);
   /// Where a variable is in a command; the whole command if it is not there.
   SourceSpan place_of(std::string_view name, const std::string& script, std::uint32_t line,
                       std::uint32_t line_of_text = 0);

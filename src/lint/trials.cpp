@@ -56,18 +56,23 @@ bool sleeps(const shell::RecordedCommand& command) {
          shell::program_name(command.argv[0]) == "sleep";
 }
 
-/// True if the shells of a script kill or stop something.
-bool kills_any(const shell::Recording& recording) {
+/// True if the shells of a script kill or stop something behind the first start of a program.
+bool kills_behind(const shell::RecordedCommand& program, const shell::Recording& recording) {
   static const shell::Options kStop{"docker", "podman", "ray", "systemctl", "apptainer", "singularity"};
-  return std::ranges::any_of(recording.traced, [](const auto& one) {
-    const auto words = shell::words_of(one.text);
-    if (words.empty()) return false;
-    const auto name = shell::program_name(words[0]);
-    const bool asks = shell::has(words, "-0") || shell::has(words, "-l");
-    const bool stops = shell::has(words, "stop") || shell::has(words, "down") || shell::has(words, "rm");
-    return (name == "kill" && !asks) || name == "pkill" || name == "killall" || name == "fuser" ||
-           name == "scancel" || (kStop.contains(name) && stops);
+  const auto start = std::ranges::find_if(recording.traced, [&](const auto& one) {
+    return one.script == program.script && one.line == program.line;
   });
+  return std::any_of(start == recording.traced.end() ? recording.traced.begin() : start + 1,
+                     recording.traced.end(), [](const auto& one) {
+                       const auto words = shell::words_of(one.text);
+                       if (words.empty()) return false;
+                       const auto name = shell::program_name(words[0]);
+                       const bool asks = shell::has(words, "-0") || shell::has(words, "-l");
+                       const bool stops =
+                           shell::has(words, "stop") || shell::has(words, "down") || shell::has(words, "rm");
+                       return (name == "kill" && !asks) || name == "pkill" || name == "killall" ||
+                              name == "fuser" || name == "scancel" || (kStop.contains(name) && stops);
+                     });
 }
 
 /// What a script does after a failure instead of what it does otherwise: `sbatch $0`, `scancel`.
@@ -111,74 +116,147 @@ std::uint32_t skipped_line(const shell::RecordedCommand& program, const shell::R
   return times(again) < times(first) ? next->line : 0;
 }
 
-/// What the script did behind the first failure.
-Trial result_of(std::size_t program, const shell::FailingProgram& failing, const shell::Recording& first,
-                const shell::Recording& again, const Script& script) {
-  const auto own = place_of(first.commands.at(script.programs[program].recorded_as));
-  Trial trial{.program = program, .serves = failing.serves};
-  trial.turns = turns_of(first, own);
-  trial.sure = again.guessed.empty();
-  trial.skipped_line = skipped_line(first.commands.at(script.programs[program].recorded_as), first, again);
-  if (again.stopped.empty()) trial.exit_code = again.exit_code;
-  // What `timeout` starts ends after a time that has not passed here.
-  trial.waits = again.waits && std::ranges::none_of(again.commands, is_timeout);
-  trial.kills = kills_any(again);
-  trial.ends_nothing = kills_any(first) && !trial.kills;
-  const auto begin = std::ranges::find_if(again.commands, [&](const auto& one) { return failing.is(one); });
-  std::set<Place> started;
-  std::map<shell::Words, std::size_t> asked;
-  std::uint64_t slept = 0;
+using Commands = std::vector<shell::RecordedCommand>;
+
+/// A failure in a script: the script without and with it.
+struct Failure {
+  std::size_t program;  ///< an index into Script::programs
+  const shell::FailingProgram& failing;
+  const shell::Recording& first;
+  const shell::Recording& again;
+  const Script& script;
+
+  [[nodiscard]] Place place(const Program& one) const { return place_of(first.commands.at(one.recorded_as)); }
+  /// The commands with and behind it.
+  [[nodiscard]] Commands::const_iterator begin() const {
+    return std::ranges::find_if(again.commands, [&](const auto& one) { return failing.is(one); });
+  }
+};
+
+/// How long the script waits for what has failed, into `trial`.
+void measure_wait(const Failure& failure, Trial& trial) {
   // The programs of the script behind it: the wait is over when the first of them starts.
   std::set<Place> behind;
-  for (auto i = program + 1; i < script.programs.size(); ++i)
-    if (script.programs[i].works && !script.programs[i].background && !is_server(script.programs[i]))
-      behind.insert(place_of(first.commands.at(script.programs[i].recorded_as)));
-  bool goes_on = false;
+  const auto& programs = failure.script.programs;
+  for (auto i = failure.program + 1; i < programs.size(); ++i)
+    if (programs[i].works && !programs[i].background && !is_server(programs[i]))
+      behind.insert(failure.place(programs[i]));
+  std::map<shell::Words, std::size_t> asked;
+  const auto& commands = failure.again.commands;
+  std::uint64_t slept = 0;
   std::uint64_t waited_at_first = 0;
-  for (auto one = begin; one != again.commands.end(); ++one) {
-    goes_on = goes_on || (one != begin && behind.contains(place_of(*one)));
+  bool goes_on = false;
+  for (auto one = failure.begin(); one != commands.end(); ++one) {
+    goes_on = goes_on || (one != failure.begin() && behind.contains(place_of(*one)));
     if (sleeps(*one)) slept += shell::seconds_of_sleep(one->argv);
-    const bool until_timeout = one->launcher && is_timeout(again.commands[*one->launcher]);
+    const bool until_timeout = one->launcher && is_timeout(commands[*one->launcher]);
     if (asks(*one) || (sleeps(*one) && until_timeout)) {
       trial.waited = slept;
       if (!goes_on) waited_at_first = slept;
     }
     if (asks(*one)) trial.questions = std::max(trial.questions, ++asked[one->argv]);
-    if (one != begin) started.insert(place_of(*one));
-    if (submits_itself(*one)) trial.submits_itself = one->line;
   }
   if (waited_at_first > 0) trial.waited = waited_at_first;
   if (trial.questions == 0) trial.waited = slept;
+}
+
+/// What the script starts only because of the failure.
+std::vector<Substitute> replacements_of(const Failure& failure, const Trial& trial) {
+  std::vector<Substitute> found;
+  const auto own = failure.place(failure.script.programs[failure.program]);
   std::set<Place> known;
-  for (const auto& one : first.commands) known.insert(place_of(one));
-  const bool again_and_again = !failing.serves && turns_of(again, own) > trial.turns;
-  if (again_and_again) trial.replacements.push_back({std::get<2>(own), std::get<1>(own)});
-  for (auto one = begin; one != again.commands.end(); ++one) {
+  for (const auto& one : failure.first.commands) known.insert(place_of(one));
+  const bool again_and_again = !failure.failing.serves && turns_of(failure.again, own) > trial.turns;
+  if (again_and_again) found.push_back({std::get<2>(own), std::get<1>(own)});
+  for (auto one = failure.begin(); one != failure.again.commands.end(); ++one) {
     // A process id differs in each recording.
     static const shell::Options kKill{"pkill", "killall", "kill", "fuser"};
     const bool starts = one->fate == shell::Fate::recorded && !one->output_is_read &&
                         !kKill.contains(shell::program_name(one->argv[0]));
     if ((starts || hands_over(*one)) && known.insert(place_of(*one)).second)
-      trial.replacements.push_back({shell::call_of(one->argv), one->line});
+      found.push_back({shell::call_of(one->argv), one->line});
   }
-  const auto& failed = script.programs[program];
+  return found;
+}
+
+/// The programs that the script starts although one before them has failed, by their indices.
+std::vector<std::size_t> later_programs(const Failure& failure, std::size_t turns) {
+  std::vector<std::size_t> later;
+  const auto& programs = failure.script.programs;
+  const auto& failed = programs[failure.program];
+  std::set<Place> started;
+  if (const auto begin = failure.begin(); begin != failure.again.commands.end())
+    for (auto one = begin + 1; one != failure.again.commands.end(); ++one) started.insert(place_of(*one));
   std::set<Place> told;
-  if (trial.turns == 1) told.insert(own);
-  for (auto i = program + 1; i < script.programs.size(); ++i) {
-    const auto& one = script.programs[i];
-    const auto place = place_of(first.commands.at(one.recorded_as));
+  if (turns == 1) told.insert(failure.place(failed));
+  for (auto i = failure.program + 1; i < programs.size(); ++i) {
+    const auto& one = programs[i];
+    const auto place = failure.place(one);
     // What runs beside it was started before the failure; an EXIT trap appears to be on the first line.
-    const bool beside = failing.serves
+    const bool beside = failure.failing.serves
                             ? is_server(one) || is_ray_node(one)
                             : (failed.background && !shell::had_ended(failed.waited, one.waited)) ||
                                   (one.step && one.step == failed.step);
     const bool of_trap = one.span.file == failed.span.file && one.span.line < failed.span.line;
     // Without its server, a part of the programs may be skipped.
-    const bool fewer = failing.serves && turns_of(again, place) < turns_of(first, place);
+    const bool fewer =
+        failure.failing.serves && turns_of(failure.again, place) < turns_of(failure.first, place);
     if (one.works && !beside && !of_trap && !fewer && started.contains(place) && told.insert(place).second)
-      trial.later.push_back(i);
+      later.push_back(i);
   }
+  return later;
+}
+
+/// What the script did behind the first failure.
+Trial result_of(const Failure& failure) {
+  const auto& [program, failing, first, again, script] = failure;
+  const auto& command = first.commands.at(script.programs[program].recorded_as);
+  Trial trial{.program = program, .serves = failing.serves};
+  trial.turns = turns_of(first, place_of(command));
+  trial.sure = again.guessed.empty();
+  trial.skipped_line = skipped_line(command, first, again);
+  if (again.stopped.empty()) trial.exit_code = again.exit_code;
+  // What `timeout` starts ends after a time that has not passed here.
+  trial.waits = again.waits && std::ranges::none_of(again.commands, is_timeout);
+  trial.kills = kills_behind(command, again);
+  trial.ends_nothing = kills_behind(command, first) && !trial.kills;
+  for (auto one = failure.begin(); one != again.commands.end(); ++one)
+    if (submits_itself(*one)) trial.submits_itself = one->line;
+  measure_wait(failure, trial);
+  trial.replacements = replacements_of(failure, trial);
+  trial.later = later_programs(failure, trial.turns);
   return trial;
+}
+
+/// True if the script does the same whatever it finds in the output of what has failed: `grep -q loss: log`.
+/// `request` is that of the failure.
+bool is_sure(const Failure& failure, const Trial& trial, const shell::RecordRequest& request) {
+  struct Branch {
+    std::set<std::uint32_t> otherwise, decided;  // lines
+  };
+  constexpr int kMostBranches = 4;
+  std::vector<Branch> open{{}};
+  for (int i = 0; !open.empty(); ++i) {
+    auto [otherwise, decided] = open.back();
+    open.pop_back();
+    if (i == kMostBranches) return false;
+    auto again = request;
+    again.failing->otherwise = otherwise;
+    const auto result = i == 0 ? Result<shell::Recording>(failure.again) : shell::record(again);
+    if (!result) return false;
+    const auto other = result_of({failure.program, failure.failing, failure.first, *result, failure.script});
+    if (other.exit_code != trial.exit_code || other.later != trial.later ||
+        other.replacements.size() != trial.replacements.size())
+      return false;
+    for (const auto& one : result->guessed) {
+      if (!result->searches.contains(one.line)) return false;
+      if (!decided.insert(one.line).second) continue;
+      auto next = otherwise;
+      next.insert(one.line);
+      open.push_back({std::move(next), decided});
+    }
+  }
+  return true;
 }
 
 }  // namespace
@@ -211,12 +289,15 @@ std::vector<Trial> try_failures(const shell::RecordRequest& request, const shell
     again.limits.time = std::chrono::seconds(5);
     const auto result = shell::record(again);
     if (!result) continue;
-    trials.push_back(result_of(program, *again.failing, recording, *result, *input.script));
+    const Failure failure{program, *again.failing, recording, *result, *input.script};
+    trials.push_back(result_of(failure));
+    if (!trials.back().sure && !again.failing->serves)
+      trials.back().sure = is_sure(failure, trials.back(), again);
     if (!again.failing->serves || std::chrono::steady_clock::now() > end) continue;
     again.failing->hangs = true;
     if (const auto hung = shell::record(again))
       trials.back().hung =
-          std::make_shared<Trial>(result_of(program, *again.failing, recording, *hung, *input.script));
+          std::make_shared<Trial>(result_of({program, *again.failing, recording, *hung, *input.script}));
   }
   return trials;
 }

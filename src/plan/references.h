@@ -13,8 +13,7 @@
 #include "plan/bound.h"
 #include "plan/plan.h"
 
-/// What `${...}` can name, and its value. references.cpp has one table of all names; each row defines what a
-/// plan can fill in, and what only a node can.
+/// What `${...}` can name, and its value. plan/reference_table.h has them all.
 namespace nlaunch::plan {
 
 /// The names as a plan knows them. All arguments must outlive this.
@@ -97,7 +96,8 @@ class NodeNames {
   Folders folders_;
 };
 
-/// Every name of the table, "self.rank", "library.NAME.path": for the documents and their tests.
-std::vector<std::string> reference_names();
+/// True if others address a role's processes at this one: a replica is addressed at its leader, and a standby
+/// is not addressed.
+bool is_reached(const Role& role, const Process& process);
 
 }  // namespace nlaunch::plan

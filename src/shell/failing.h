@@ -35,6 +35,11 @@ class Failing {
   /// True if this file is the output of what failed.
   [[nodiscard]] bool wrote(const std::string& path) const { return outputs_.contains(path); }
 
+  /// True if a search on this line ends the other way (FailingProgram::otherwise).
+  [[nodiscard]] bool is_otherwise(std::uint32_t line) const {
+    return any() && request_.failing->otherwise.contains(line);
+  }
+
   /// Queries to the hosts of the job fail.
   [[nodiscard]] bool silent() const { return server() && (!request_.failing->joins || has_begun()); }
   /// True for a query that then fails: to a host of the job, or for one of its processes unless the server

@@ -23,6 +23,12 @@ struct ProgramStart {
   std::string folder;
   std::map<int, std::string> files;  ///< its descriptors: 1 → "/tmp/log", "pipe:[123]"
   bool background = false;           ///< started with `&`
+
+  /// What is behind a descriptor; empty if it is closed.
+  [[nodiscard]] std::string file(int descriptor) const {
+    const auto found = files.find(descriptor);
+    return found == files.end() ? std::string() : found->second;
+  }
 };
 
 /// How a missing path was accessed.

@@ -22,8 +22,7 @@ constexpr std::uint64_t kLargestScript = 1U << 20U;
 
 /// The script reads what a program prints.
 bool is_piped(const ProgramStart& start) {
-  const auto out = start.files.find(STDOUT_FILENO);
-  return out != start.files.end() && out->second.starts_with("pipe:");
+  return start.file(STDOUT_FILENO).starts_with("pipe:");
 }
 
 /// Set by bash itself, or by Slurm for a task.
@@ -295,8 +294,7 @@ bool Notes::may_be_written(const std::string& path, const std::string& folder) c
 
 void Notes::guess(std::uint32_t line, const ProgramStart& start, const Words& argv, const Words& writer) {
   const auto name = program_name(argv[0]);
-  const auto out = start.files.find(STDOUT_FILENO);
-  const bool silent = out != start.files.end() && out->second == "/dev/null";
+  const bool silent = start.file(STDOUT_FILENO) == "/dev/null";
   if (only_asks(start) && !writer.empty() && tells_of_machine(program_name(writer[0])))
     return add_guess(line, text::shell_join(writer) + " | " + text::shell_join(argv));
   const bool compares = name == "cmp" || name == "diff";

@@ -24,10 +24,14 @@
 #include "shell/pipes.h"
 #include "shell/places.h"
 #include "shell/recorded_commands.h"
+#include "shell/script_end.h"
 #include "shell/stand_ins.h"
 #include "shell/submissions.h"
+#include "shell/tasks_of_shells.h"
+#include "shell/tools.h"
 #include "shell/tracee.h"
 #include "shell/waits.h"
+#include "shell/watched_output.h"
 #include "sys/files.h"
 #include "sys/proc.h"
 
@@ -41,39 +45,6 @@ constexpr int kFailed = 1;
 
 bool is_mpi(const std::string& name) {
   return name.starts_with("mpi") || name == "orterun";
-}
-
-/// False for a line that closes a block, is a comment, or only prints or exits: it starts nothing.
-bool is_command(std::string_view line) {
-  constexpr std::array<std::string_view, 6> kCloses{"fi", "done", "esac", "}", ";;", "else"};
-  constexpr std::array<std::string_view, 3> kStartNothing{"echo", "printf", "exit"};
-  line = text::trim(line);
-  const bool is_simple = line.find_first_of("`|;&") == std::string_view::npos && !line.contains("$(");
-  const auto name = line.substr(0, line.find(' '));
-  return !line.empty() && !line.starts_with('#') && std::ranges::find(kCloses, line) == kCloses.end() &&
-         !(is_simple && std::ranges::find(kStartNothing, name) != kStartNothing.end());
-}
-
-/// True if the command on a line is the last of its file.
-bool nothing_follows(const std::string& script, std::uint32_t line) {
-  constexpr std::uint64_t kLargest = 1U << 20U;
-  const auto content = sys::read_regular_file(script, kLargest);
-  if (!content || line == 0) return false;
-  const auto lines = text::split(*content, '\n');
-  std::size_t next = line;  // counted from 0
-  while (next < lines.size() && lines[next - 1].ends_with('\\')) ++next;
-  return std::none_of(lines.begin() + static_cast<std::ptrdiff_t>(std::min(next, lines.size())), lines.end(),
-                      is_command);
-}
-
-/// `while busy; do sleep 1; done; python b.py`: what is behind a loop on its last line.
-bool something_follows_loop(const std::string& script, std::uint32_t line) {
-  constexpr std::uint64_t kLargest = 1U << 20U;
-  const auto content = sys::read_regular_file(script, kLargest);
-  const auto lines = text::split(content.value_or(""), '\n');
-  if (line == 0 || line > lines.size()) return false;
-  static const RE2 kBehind(R"(\bdone\b[^;&|#]*(?:[;&|]+\s*)+[^\s;&|#)}])");
-  return RE2::PartialMatch(lines[line - 1], kBehind);
 }
 
 class Recorder final : public Watcher {
@@ -120,12 +91,13 @@ class Recorder final : public Watcher {
 
   std::string on_start(const ProgramStart& start) override {
     const auto known = recording_.commands.size();
-    auto own = of_its_task(start);
+    places_.read();
+    auto own = tasks_.with_task(start);
     if (start.path == own_.other()) own.background = own.background || in_background_.contains(start.pid);
     auto program = stand_in_of(own);
     const bool is_new = recording_.commands.size() > known;
     has_begun_ = is_new && (recording_.commands.back().fate != Fate::answered ||
-                            !file_of(start, STDOUT_FILENO).starts_with("pipe:"));
+                            !start.file(STDOUT_FILENO).starts_with("pipe:"));
     const bool stands_in = program.starts_with(own_.answers());
     if (is_new && recording_.commands.back().fate == Fate::recorded && stands_in)
       stand_ins_.insert(start.pid);
@@ -137,126 +109,105 @@ class Recorder final : public Watcher {
     return program;
   }
 
-  /// After `env -i`, the environment does not tell the task; the process, or one above it, had another one.
-  ProgramStart of_its_task(ProgramStart start) {
-    places_.read();
-    if (launcher_of(start.environment)) {
-      auto& own = own_variables_[start.pid];
-      own.clear();
-      std::ranges::copy_if(start.environment, std::back_inserter(own), is_own_variable);
-      return start;
-    }
-    constexpr int kDeepest = 50;
-    std::optional<pid_t> pid = start.pid;
-    for (int i = 0; pid && i < kDeepest; ++i, pid = places_.parent_of(*pid))
-      if (const auto own = own_variables_.find(*pid); own != own_variables_.end()) {
-        start.environment.insert(start.environment.end(), own->second.begin(), own->second.end());
-        break;
-      }
-    return start;
-  }
-
   std::string stand_in_of(const ProgramStart& start) {
-    places_.read();
     if (fs::path(start.path).parent_path() == own_.answers()) return start.path;
     auto argv = start.argv;
     if (start.path == own_.other() && !argv.empty()) argv.erase(argv.begin());  // the handler's arguments
     if (argv.empty()) return answer({"", kNotFound});
     if (is_searched_elsewhere(start, argv[0])) return {};
     pipes_.note(start);
-    const auto name = program_name(argv[0]);
-    const auto program = program_name(start.path);
     // What goes where the script's own output does, nobody reads.
-    const auto prints_to = file_of(start, STDOUT_FILENO);
+    const auto prints_to = start.file(STDOUT_FILENO);
     const bool is_seen_only = prints_to.empty() || prints_to == own_.output();
     if (const auto said = printed_by(argv); said && !is_seen_only) {
       recording_.printed.push_back({places_.line_of(start.pid), std::string(text::trim(*said))});
       note(start, std::move(argv), Fate::answered);
       return answer({*said + "\n"});
     }
-    const bool runs = is_of_system(start.path) && only_computes(program) && !layer_.covers(start.path);
-    if (runs && is_shell(program)) return start_of_shell(start, argv, program);
-    if (runs) notes_.guess(places_.line_of(start.pid), start, argv, pipes_.writer_to(start));
+    const auto program = program_name(start.path);
+    if (is_of_system(start.path) && only_computes(program) && !layer_.covers(start.path))
+      return is_shell(program) ? start_of_shell(start, argv, program) : start_of_tool(start, argv, program);
+    if (auto interpreter = interpreter_of(start.path))
+      return script("exec {} {} \"$@\"\n", *interpreter, text::shell_quote(start.path));
+    if (auto said = answer_of(argv, request_.allocation, node_of_process(start)))
+      return answer_to(start, std::move(argv), *said);
+    return start_of_program(start, std::move(argv));
+  }
+
+  /// A tool of the system, which runs, unless it looks at the output of programs that do not.
+  std::string start_of_tool(const ProgramStart& start, const Words& argv, const std::string& name) {
+    const auto line = places_.line_of(start.pid);
+    notes_.guess(line, start, argv, pipes_.writer_to(start));
     // `python train.py | grep -v Warning`: what the program prints is not known.
-    const bool is_filter = runs && program.ends_with("grep") && !only_asks(start) &&
-                           written_.is_of_job(file_of(start, STDIN_FILENO)) &&
-                           !file_of(start, STDOUT_FILENO).starts_with("pipe:");
+    const bool is_filter = name.ends_with("grep") && !only_asks(start) &&
+                           written_.is_of_job(start.file(STDIN_FILENO)) &&
+                           !start.file(STDOUT_FILENO).starts_with("pipe:");
     if (is_filter) return answer({});
-    if (runs && watches_output(start, argv)) {
-      if (follows_file(argv)) shows_output_.insert(file_of(start, STDOUT_FILENO));
-      const bool finds = !failing_.server_hangs() && looks_for_failure(start, argv) == failing_.server();
-      const bool of_finished = shows_finished_.contains(file_of(start, STDIN_FILENO));
-      if (failing_.has_begun() ? may_see_failure(start, argv) : of_finished)
-        recording_.guessed.push_back({places_.line_of(start.pid), text::shell_join(argv)});
-      note(start, std::move(argv), Fate::answered);
-      return answer({"", finds ? 0 : kFailed});
+    if (output_.is_watched_by(start, argv)) {
+      if (follows_file(argv)) output_.follows(start);
+      const bool guessed = output_.is_guessed_by(start, argv);
+      if (guessed) recording_.guessed.push_back({line, text::shell_join(argv)});
+      if (guessed) recording_.searches.insert(line);
+      note(start, argv, Fate::answered);
+      const bool found = output_.is_found_by(start, argv) != (guessed && failing_.is_otherwise(line));
+      return answer({"", found ? 0 : kFailed});
     }
-    if (runs && places_files(program)) {
-      const bool can = sources_are_here(start, argv);
+    if (Tools::places_files(name)) {
+      const bool can = tools_.sources_are_here(start, argv);
       written_.copied(start, argv);
-      if (can) copies_[start.pid] = recording_.commands.size();
-      note(start, std::move(argv), Fate::recorded);
+      if (can) tools_.places(start.pid, recording_.commands.size());
+      note(start, argv, Fate::recorded);
       return can ? start.path : answer({});
     }
-    if (runs && changes_files(program)) {
+    if (changes_files(name)) {
       const bool in_task = task_of(start.environment).has_value();
       if (in_task)
         note(start, argv, Fate::recorded);
       else
-        notes_.done_here(places_.line_of(start.pid), argv);
-      if (program == "mkdir" && !in_task) written_.mkdir(start, argv);
+        notes_.done_here(line, argv);
+      if (name == "mkdir" && !in_task) written_.mkdir(start, argv);
       return start.path;
     }
-    if (runs && program == "xargs") note_xargs(start, argv);
-    if (runs && program == "sed") note_edited(start, argv);
-    if (runs) {
-      static const Options kOfNow{"date", "mktemp", "nproc", "id", "whoami", "uuidgen", "shuf", "uname"};
-      if (program == "date" && has(argv, fmt::format("@{}", failing_.now()))) return start.path;
-      if (kOfNow.contains(program)) notes_.made_up(places_.line_of(start.pid), start, argv);
-      // The same for all tasks.
-      if (program == "date" && tells_time(argv))
-        return script("exec /usr/bin/date -d @{} \"$@\"\n", failing_.now());
-      if (auto path = canonical_path(start, argv)) return answer({*path + "\n"});
-      const bool finds_own = program == "which" && names_own_program(argv);
-      if (finds_own || looks_at_this_machine(argv)) notes_.made_up(places_.line_of(start.pid), start, argv);
-      if (program == "tee") note_tee(start, argv);
-      if (program.ends_with("awk") && file_of(start, STDIN_FILENO).starts_with("pipe:"))
-        awks_[start.pid] = {places_.line_of(start.pid), text::shell_join(argv)};
-      static const Options kShow{"cat",  "tac", "head", "tail", "sed", "awk",
-                                 "gawk", "cut", "sort", "tr",   "uniq"};
-      if (kShow.contains(program)) note_shown(start, argv);
-      const auto out = file_of(start, STDOUT_FILENO);
-      const bool writes =
-          out.starts_with('/') && out != "/dev/null" && !out.starts_with(own_.folder.native());
-      notes_.read_by(places_.line_of(start.pid), start, argv, writes);
-      notes_.contents(places_.line_of(start.pid), start, argv, writes);
-      return start.path;
-    }
-    if (auto interpreter = interpreter_of(start.path))
-      return script("exec {} {} \"$@\"\n", *interpreter, text::shell_quote(start.path));
-    if (auto said = answer_of(argv, request_.allocation, node_of_process(start))) {
-      if (failing_.concerns(argv) || commands_.asks_killed(argv)) said = Answer{"", kFailed};
-      if (Allocation::is_port(text::trim(said->text))) said->text = free_port(start) + "\n";
-      static const Options kKnown{"hostname",      "getent", "host",  "dig",    "nslookup", "ray",
-                                  "get_free_port", "conda",  "mamba", "sbatch", "curl",     "wget"};
-      const bool of_user = name == "getent" && (has(argv, "passwd") || has(argv, "group"));
-      const bool lists_hosts = name == "scontrol" && !has(argv, "job");
-      if (of_user || is_page(*said) || (!kKnown.contains(name) && !lists_hosts && !is_port_or_address(*said)))
-        notes_.made_up(places_.line_of(start.pid), start, argv);
-      if (asks_by_exit_code(argv) && !file_of(start, STDOUT_FILENO).starts_with("pipe:"))
-        recording_.guessed.push_back({places_.line_of(start.pid), text::shell_join(argv)});
-      if (auto job = name == "sbatch" ? submissions_.read(start, argv) : std::nullopt)
-        recording_.submitted.push_back(std::move(*job));
-      note(start, std::move(argv), Fate::answered);
-      const auto until = name == "sleep" && failing_.server() ? until_of(start.environment) : std::nullopt;
-      if (until && failing_.now() >= *until) return script("kill -TERM $PPID\n");
-      return answer(failing_.is_now(recording_.commands) ? Answer{"", kFailed} : *said);
-    }
+    if (name == "date" && has(argv, fmt::format("@{}", failing_.now()))) return start.path;
+    if (auto path = tools_.canonical_path(start, argv)) return answer({*path + "\n"});
+    tools_.runs(start, argv, name);
+    output_.passes_on(start, argv);
+    // The same for all tasks.
+    if (name == "date" && Tools::tells_time(argv))
+      return script("exec /usr/bin/date -d @{} \"$@\"\n", failing_.now());
+    return start.path;
+  }
+
+  /// A program that queries the cluster or waits.
+  std::string answer_to(const ProgramStart& start, Words argv, Answer said) {
+    const auto name = program_name(argv[0]);
+    const auto line = places_.line_of(start.pid);
+    if (failing_.concerns(argv) || commands_.asks_killed(argv)) said = Answer{"", kFailed};
+    if (Allocation::is_port(text::trim(said.text))) said.text = free_port(start) + "\n";
+    static const Options kKnown{"hostname",      "getent", "host",  "dig",    "nslookup", "ray",
+                                "get_free_port", "conda",  "mamba", "sbatch", "curl",     "wget"};
+    const bool of_user = name == "getent" && (has(argv, "passwd") || has(argv, "group"));
+    const bool lists_hosts = name == "scontrol" && !has(argv, "job");
+    if (of_user || is_page(said) || (!kKnown.contains(name) && !lists_hosts && !is_port_or_address(said)))
+      notes_.made_up(line, start, argv);
+    if (asks_by_exit_code(argv) && !start.file(STDOUT_FILENO).starts_with("pipe:"))
+      recording_.guessed.push_back({line, text::shell_join(argv)});
+    if (auto job = name == "sbatch" ? submissions_.read(start, argv) : std::nullopt)
+      recording_.submitted.push_back(std::move(*job));
+    note(start, std::move(argv), Fate::answered);
+    const auto until = name == "sleep" && failing_.server() ? until_of(start.environment) : std::nullopt;
+    if (until && failing_.now() >= *until) return script("kill -TERM $PPID\n");
+    return answer(failing_.is_now(recording_.commands) ? Answer{"", kFailed} : said);
+  }
+
+  /// A program that is recorded, and the tasks that it starts if it is a launcher.
+  std::string start_of_program(const ProgramStart& start, Words argv) {
+    const auto name = program_name(argv[0]);
     const auto started = started_by(argv, request_.allocation);
     note(start, std::move(argv), started ? Fate::launcher : Fate::recorded);
     if (!started) return answer({"", failing_.is_now(recording_.commands) ? kFailed : 0});
     launchers_.insert(start.pid);
-    note_unrecorded(started->tasks);
+    tasks_.starts(started->tasks, request_.all_tasks);
     StartOfTasks how{recording_.commands.size() - 1, steps_, is_mpi(name), {}};
     if (name == "timeout" && failing_.server()) how.until = end_of_timeout(started->argv);
     if (!started->tasks.empty()) ++steps_;
@@ -307,7 +258,7 @@ class Recorder final : public Watcher {
   void on_fork(pid_t parent, pid_t child) override {
     places_.read();
     places_.forked(parent, child, is_in_front(parent));
-    xargs_.erase(parent);
+    tools_.forked(parent);
   }
   /// A shell that runs in front of the one that forked it reads the same standard input; bash gives one in
   /// the background /dev/null, and one of a pipeline its pipe.
@@ -325,30 +276,16 @@ class Recorder final : public Watcher {
     launchers_.erase(pid);
     stand_ins_.erase(pid);
     in_background_.erase(pid);
-    own_variables_.erase(pid);
     places_.read();
     places_.ended(pid);
-    if (const auto one = awks_.find(pid); one != awks_.end()) {
-      constexpr int kError = 2;  // of mawk and gawk: the program is wrong
-      if (WIFEXITED(status) && WEXITSTATUS(status) == kError) recording_.broken.push_back(one->second);
-      awks_.erase(one);
-    }
-    if (const auto one = xargs_.find(pid); one != xargs_.end()) {
-      recording_.idle.push_back(one->second);
-      xargs_.erase(one);
-    }
+    tools_.ended(pid, status);
     programs_.erase(pid);
-    if (const auto copy = copies_.find(pid); copy != copies_.end()) {
-      recording_.commands[copy->second].fails = status != 0;
-      copies_.erase(copy);
-    }
     note_end_of_called(pid, status);
-    const auto shell = shells_of_tasks_.find(pid);
-    if (shell == shells_of_tasks_.end()) return;
+    const auto step = tasks_.ended(pid);
+    if (!step) return;
     constexpr int kSignal = 128;
     const auto code = WIFEXITED(status) ? WEXITSTATUS(status) : kSignal + WTERMSIG(status);
-    auto line = shell->second;
-    shells_of_tasks_.erase(shell);
+    auto line = *step;
     const auto* place = places_.of_shell(pid);
     if (request_.per_node && place != nullptr) {
       line = place->line;
@@ -374,12 +311,12 @@ class Recorder final : public Watcher {
                                    .asked = asked,
                                    .has_waited = waits_.in_a_row() >= kForAWhile,
                                    .background = ignores_interrupts(pid),
-                                   .in_task = task_of_shell(pid).has_value()},
+                                   .in_task = tasks_.of(pid).has_value()},
                                   path);
   }
 
   void on_change(pid_t pid, const std::string& path) override {
-    if (task_of_shell(pid)) written_.by_task(path);
+    if (tasks_.of(pid)) written_.by_task(path);
   }
   void on_no_folder(const std::string& path) override { notes_.no_folder(path); }
 
@@ -397,7 +334,7 @@ class Recorder final : public Watcher {
     keep_shells_above();
     keep_environment();
     recording_.all_tasks = request_.all_tasks;
-    recording_.may_differ = !request_.all_tasks && branches_by_task();
+    recording_.may_differ = !request_.all_tasks && tasks_.branch();
     commands_.finish();
     recording_.stopped = end.stopped.empty() && waits_.node_waited() ? "waits" : end.stopped;
     // A slow machine does not get to the limit of questions.
@@ -435,16 +372,6 @@ class Recorder final : public Watcher {
   }
 
  private:
-  void note_tee(const ProgramStart& start, const Words& argv) {
-    written_.tee(start, argv);
-    if (has(argv, "-a") || has(argv, "--append")) return;
-    for (std::size_t i = 1; i < argv.size(); ++i)
-      if (!argv[i].starts_with('-'))
-        recording_.teed.push_back({places_.line_of(start.pid),
-                                   (fs::path(start.folder) / argv[i]).lexically_normal().native(),
-                                   places_.of(start.pid) == nullptr ? "" : places_.of(start.pid)->script});
-  }
-
   void keep_trace() {
     recording_.assignments = places_.trace().assignments();
     for (auto& one : recording_.assignments) {
@@ -504,15 +431,8 @@ class Recorder final : public Watcher {
     argv.insert(argv.end(), script.begin(), script.end());
     const auto& step = commands_.add_launcher(std::move(argv), folder());
     recording_.per_node = true;
-    note_unrecorded(started_by(step.argv, request_.allocation)->tasks);
+    tasks_.starts(started_by(step.argv, request_.allocation)->tasks, request_.all_tasks);
     return scripts_.put(script_of_nodes(script, request_));
-  }
-
-  /// The size of a step in which some tasks represent others.
-  void note_unrecorded(const std::vector<Task>& tasks) {
-    const auto recorded = recorded_for(tasks, request_.all_tasks);
-    for (std::size_t i = 0; i < recorded.size(); ++i)
-      if (recorded[i] != i) unrecorded_ = std::max(unrecorded_, tasks.size());
   }
 
   /// A PATH search tries each directory; a program found in none is recorded where it looks last.
@@ -539,138 +459,10 @@ class Recorder final : public Watcher {
     return std::nullopt;
   }
 
-  /// The output of a recorded program is among its arguments.
-  [[nodiscard]] bool names_output(const ProgramStart& start, const Words& argv) const {
-    return std::ranges::any_of(argv, [&](const auto& word) { return is_output(start, word); });
-  }
-
-  [[nodiscard]] bool is_output(const ProgramStart& start, const std::string& word) const {
-    return written_.is_made_by_job((fs::path(start.folder) / word).lexically_normal());
-  }
-
-  /// `grep -qi error server.log`: nothing goes wrong here. The name of the log says nothing.
-  [[nodiscard]] bool looks_for_failure(const ProgramStart& start, const Words& argv) const {
-    return program_name(argv[0]).ends_with("grep") && std::ranges::any_of(argv, [&](const auto& word) {
-             return names_failure(word) && !is_output(start, word);
-           });
-  }
-
-  /// `tail -1 train.log |`: what it prints is made of the output of a recorded program.
-  void note_shown(const ProgramStart& start, const Words& argv) {
-    const auto in = file_of(start, STDIN_FILENO);
-    const auto out = file_of(start, STDOUT_FILENO);
-    const bool finished =
-        shows_finished_.contains(in) || std::ranges::any_of(argv, [&](const auto& word) {
-          return notes_.is_finished_output((fs::path(start.folder) / word).lexically_normal());
-        });
-    if (names_output(start, argv) || shows_output_.contains(in)) shows_output_.insert(out);
-    if (finished) shows_finished_.insert(out);
-  }
-
-  /// It looks at the output of what has failed: what it finds there is not known.
-  [[nodiscard]] bool may_see_failure(const ProgramStart& start, const Words& argv) const {
-    return failing_.server() || !names_output(start, argv) ||
-           std::ranges::any_of(argv, [&](const auto& word) {
-             return failing_.wrote((fs::path(start.folder) / word).lexically_normal());
-           });
-  }
-
-  static std::string file_of(const ProgramStart& start, int descriptor) {
-    const auto found = start.files.find(descriptor);
-    return found == start.files.end() ? std::string() : found->second;
-  }
-
-  /// `grep -q ready server.log` on the output of a recorded program, `cat server.log | grep -q ready`, and
-  /// any `tail -f`, which does not end.
-  [[nodiscard]] bool watches_output(const ProgramStart& start, const Words& argv) const {
-    const auto name = program_name(argv[0]);
-    const bool looks = name == "grep" || name == "egrep";
-    const auto in = file_of(start, STDIN_FILENO);
-    // `curl -s localhost:8000/v1/models | grep -q NAME`
-    const auto writer = looks && only_asks(start) ? pipes_.writer_to(start) : Words();
-    if (!writer.empty() && asks_by_http(writer) && asks_host(writer)) return true;
-    const bool wants_output = !only_asks(start) && file_of(start, STDOUT_FILENO).starts_with("pipe:");
-    return follows_file(argv) || (looks && !wants_output && names_output(start, argv)) ||
-           (looks && in.starts_with("pipe:") && shows_output_.contains(in));
-  }
-
   /// A marker that is recognized wherever it appears.
   [[nodiscard]] bool is_port_or_address(const Answer& said) const {
     const auto text = std::string(text::trim(said.text));
     return Allocation::is_port(text) || node_of(text).has_value();
-  }
-
-  /// The current time, not that of a given moment or a file.
-  static bool tells_time(const Words& argv) {
-    return std::ranges::none_of(argv, [](const auto& word) {
-      return word.starts_with("-d") || word.starts_with("-f") || word.starts_with("-r") ||
-             word.starts_with("-s") || word.starts_with("--date") || word.starts_with("--file") ||
-             word.starts_with("--reference") || word.starts_with("--set");
-    });
-  }
-
-  /// `realpath PATH`, `readlink -f PATH` of what is not here: nothing says that it is a link.
-  [[nodiscard]] std::optional<std::string> canonical_path(const ProgramStart& start,
-                                                          const Words& argv) const {
-    const auto name = program_name(argv[0]);
-    const bool asks =
-        (name == "realpath" &&
-         std::ranges::none_of(argv, [](const auto& word) { return word.starts_with("--relative"); })) ||
-        (name == "readlink" && (has(argv, "-f") || has(argv, "-m") || has(argv, "-e") ||
-                                has(argv, "--canonicalize") || has(argv, "-en") || has(argv, "-fn")));
-    if (!asks || argv.size() < 2 || argv.back().empty() || argv.back().starts_with('-')) return std::nullopt;
-    const auto path = (fs::path(start.folder) / argv.back()).lexically_normal();
-    const auto resolved = layer_.resolved(path, true, start.pid);
-    std::error_code error;
-    if (resolved && fs::exists(layer_.map_to_read(*resolved), error)) return std::nullopt;
-    auto text = path.native();
-    if (text.size() > 1 && text.ends_with('/')) text.pop_back();
-    return text;
-  }
-
-  /// True if a program is found only because the recorder has put it there.
-  [[nodiscard]] bool names_own_program(const Words& argv) const {
-    return std::ranges::any_of(argv, [&](const auto& word) {
-      std::error_code error;
-      return word.find('/') == std::string::npos && fs::exists(own_.programs() + "/" + word, error);
-    });
-  }
-
-  /// `ls /sys/class/net`, `cat /proc/meminfo`
-  static bool looks_at_this_machine(const Words& argv) {
-    return std::ranges::any_of(argv, [](const auto& word) {
-      return word.starts_with("/sys/") ||
-             (word.starts_with("/proc/") && !word.starts_with("/proc/sys/kernel/random"));
-    });
-  }
-
-  /// What it does is part of the job, and the script may build on it here.
-  static bool places_files(const std::string& program) {
-    constexpr std::array<std::string_view, 5> kNames{"cp", "mv", "ln", "install", "dd"};
-    return std::ranges::find(kNames, program) != kNames.end();
-  }
-
-  /// Until it starts something.
-  void note_xargs(const ProgramStart& start, const Words& argv) {
-    static const Options kValued{"-a", "-d", "-E", "-I", "-L", "-n", "-P", "-s"};
-    const auto words = rest(argv, program_at(argv, 1, kValued));
-    if (!words.empty() && !only_computes(program_name(words[0])))
-      xargs_[start.pid] = {places_.line_of(start.pid), text::shell_join(words)};
-  }
-
-  [[nodiscard]] bool sources_are_here(const ProgramStart& start, const Words& argv) const {
-    std::vector<fs::path> paths;
-    for (std::size_t i = 1; i < argv.size(); ++i)
-      if (!argv[i].starts_with('-')) paths.push_back(fs::path(start.folder) / argv[i]);
-    if (paths.size() < 2) return false;
-    paths.back() = paths.back().parent_path();
-    const bool links = program_name(argv[0]) == "ln";
-    if (links) paths.erase(paths.begin(), paths.end() - 1);
-    return std::ranges::all_of(paths, [&](const auto& path) {
-      const auto resolved = layer_.resolved(path, true, start.pid);
-      std::error_code error;
-      return resolved && fs::exists(layer_.map_to_read(*resolved), error);
-    });
   }
 
   /// bash really runs, and sh runs as bash, which traces what it does; a script that exists only on the
@@ -679,13 +471,12 @@ class Recorder final : public Watcher {
     places_.becomes_shell(start.pid, reads_commands(argv));
     // A shell within the shell of a task is one of its commands.
     const auto parent = places_.parent_of(start.pid);
-    const bool is_within = parent && task_of_shell(*parent);
+    const bool is_within = parent && tasks_.of(*parent);
     if (const auto task = task_of(start.environment); task && !is_within) {
-      tasks_.try_emplace(start.pid, *task);
       const auto* place = places_.of(start.pid);
       const auto step = launcher_of(start.environment);
       const auto line = step && *step < recording_.commands.size() ? recording_.commands[*step].line : 0;
-      shells_of_tasks_.try_emplace(start.pid, line > 0 || place == nullptr ? line : place->line);
+      tasks_.began(start.pid, *task, line > 0 || place == nullptr ? line : place->line);
     }
     const auto file = script_of_shell(argv);
     if (file) {
@@ -748,16 +539,6 @@ class Recorder final : public Watcher {
       waits_.acted();
   }
 
-  /// `sed -i SCRIPT FILE` on a file that exists only on the cluster.
-  void note_edited(const ProgramStart& start, const Words& argv) {
-    const bool in_place = std::ranges::any_of(
-        argv, [](const auto& word) { return word.starts_with("-i") || word.starts_with("--in-place"); });
-    const auto path = layer_.resolved(fs::path(start.folder) / argv.back(), true, start.pid);
-    std::error_code error;
-    if (in_place && path && !fs::exists(layer_.map_to_read(*path), error))
-      notes_.unread(places_.line_of(start.pid), *path);
-  }
-
   /// A script that this one starts exited with a failure before its end.
   void note_end_of_called(pid_t pid, int status) {
     const auto called = called_.find(pid);
@@ -770,29 +551,6 @@ class Recorder final : public Watcher {
       return;
     recording_.ended_early.push_back({place->line, std::to_string(WEXITSTATUS(status)), script});
     traced_at_early_end_ = places_.trace().commands().size();
-  }
-
-  // --- Tasks that others stand for ---
-
-  /// True if a task compares its number with that of a task that was not recorded: `[ $SLURM_NODEID -eq 5 ]`.
-  [[nodiscard]] bool branches_by_task() const {
-    return unrecorded_ > 0 &&
-           std::ranges::any_of(places_.trace().commands(), [&](const TracedCommand& command) {
-             const auto task = task_of_shell(command.shell);
-             return task && compares_tasks(command.text, *task, unrecorded_);
-           });
-  }
-
-  [[nodiscard]] std::optional<Task> task_of_shell(pid_t pid) const {
-    constexpr int kDeepest = 50;
-    for (int i = 0; i < kDeepest; ++i) {
-      const auto found = tasks_.find(pid);
-      if (found != tasks_.end()) return found->second;
-      const auto parent = places_.parent_of(pid);
-      if (!parent) return std::nullopt;
-      pid = *parent;
-    }
-    return std::nullopt;
   }
 
   std::string answer(const Answer& said) {
@@ -818,26 +576,20 @@ class Recorder final : public Watcher {
   RecordedCommands commands_;
   Submissions submissions_;
   Failing failing_{request_};
+  Tools tools_{layer_, own_, places_, written_, notes_, recording_};
+  WatchedOutput output_{written_, notes_, pipes_, failing_};
+  TasksOfShells tasks_{places_};
   std::size_t steps_ = 0;  ///< that have begun
   std::uint16_t next_port_ = Allocation::kFirstPort;
   static constexpr std::size_t kWaitsOfFailure = 720;  ///< then a server that has exited is not noticed
   Waits waits_{request_.failing ? Waits(kWaitsOfFailure) : Waits()};
-  std::map<pid_t, std::uint32_t> shells_of_tasks_;  ///< the lines of their steps
-  std::set<pid_t> launchers_;                       ///< that run
+  std::set<pid_t> launchers_;  ///< that run
   bool has_begun_ = true;
-  std::set<pid_t> in_background_;                            ///< that bash started with &
-  std::set<pid_t> stand_ins_;                                ///< of programs
-  std::map<pid_t, std::string> called_;                      ///< scripts that run, by their shells
-  std::optional<std::size_t> traced_at_early_end_;           ///< of the last of them that failed
-  std::map<pid_t, std::vector<std::string>> own_variables_;  ///< of processes in a launcher
-  std::map<pid_t, Task> tasks_;                              ///< of the shells that began them
-  std::size_t unrecorded_ = 0;            ///< tasks of the largest step that was not recorded completely
-  std::map<pid_t, std::size_t> copies_;   ///< cp and similar programs that run here: which command
-  std::map<pid_t, Absent> awks_;          ///< those that read a pipe
-  std::map<pid_t, Absent> xargs_;         ///< those that have started nothing
-  std::set<std::string> shows_output_;    ///< pipes into which `cat` prints the output of a recorded program
-  std::set<std::string> shows_finished_;  ///< those of one that has run
-  std::set<pid_t> programs_;              ///< processes that are no longer shells
+  std::set<pid_t> in_background_;                   ///< that bash started with &
+  std::set<pid_t> stand_ins_;                       ///< of programs
+  std::map<pid_t, std::string> called_;             ///< scripts that run, by their shells
+  std::optional<std::size_t> traced_at_early_end_;  ///< of the last of them that failed
+  std::set<pid_t> programs_;                        ///< processes that are no longer shells
 };
 
 /// Removed with all that is in it.

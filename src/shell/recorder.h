@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -97,6 +98,8 @@ struct Recording {
   std::vector<Absent> teed;     ///< files that `tee` truncates
   std::vector<Absent> broken;   ///< a tool of this machine failed (`name`) within a pipe: awk cannot do it
   std::vector<Absent> guessed;  ///< commands whose exit code the script asks for, which is made up
+  std::set<std::uint32_t>
+      searches;                     ///< lines of `guessed` that look for something in the output of a program
   std::vector<Absent> ended_early;  ///< scripts that it calls, and that exited with a code (`name`) within
   std::vector<Absent> made_up;  ///< the script reads the output of a command (`name`), which is made up or
                                 ///< true only of this machine now
@@ -148,6 +151,9 @@ struct FailingProgram {
   /// Another one answers until this one has started: a worker of Ray. A server in the background may start
   /// after the first question for it.
   bool joins = false;
+  /// Lines (Recording::searches) on which a search in the output of what has failed ends the other way:
+  /// without these, it finds what it looks for, unless that is a failure.
+  std::set<std::uint32_t> otherwise{};
 
   [[nodiscard]] bool is(const RecordedCommand& command) const;
 };

@@ -373,6 +373,72 @@ std::string text_of_handler(const SourceLines& lines, const std::string& handler
   return all;
 }
 
+/// The last `wait` behind a trap, of the batch shell itself, with a program in the background that it is for;
+/// nullptr if there is none, or if something behind it looks again.
+const ScriptCommand* last_wait(const Script& script, const SourceLines& lines, const ScriptCommand& trap) {
+  const ScriptCommand* wait = nullptr;
+  for (const auto& command : script.commands) {
+    if (&command < &trap || command.words[0] != "wait" || command.shell != script.shell ||
+        command.span.file != script.file)
+      continue;
+    if (wait != nullptr && wait->words == command.words) return nullptr;
+    wait = &command;
+  }
+  if (wait == nullptr) return nullptr;
+  // `while kill -0 $PID; do wait $PID; done`, and a loop whose end is further down.
+  static const RE2 kAgain(
+      R"re(\bwait\b|(?:^|;)\s*done\b|\bkill\s+-(?:0|s\s*0)\b|\bpgrep\b|\btail\s.*--pid|\bjobs\b)re");
+  static const RE2 kLoop(R"re((?:^|[;&|])\s*(?:while|until)\b)re");
+  const auto last = lines.end_of_command(wait->span.line);
+  if (RE2::PartialMatch(lines.command(wait->span.line), kLoop)) return nullptr;
+  for (auto at = last + 1; at <= lines.count(); ++at)
+    if (!text::trim(lines.line(at)).starts_with('#') && RE2::PartialMatch(lines.line(at), kAgain))
+      return nullptr;
+  return wait;
+}
+
+/// `trap 'kill -USR1 $PID' USR1`, and one `wait $PID`.
+void check_signal_ends_wait(const LintInput& input, Report& report) {
+  if (!input.script || !ran_to_its_end(*input.script) || input.by_nlaunch) return;
+  const auto& script = *input.script;
+  const SourceLines lines(script.file);
+  static const RE2 kEnds(
+      R"re(\bexit\b|\bwait\b|\bexec\b|\bscontrol\s+requeue|\bscancel\b|\bsleep\b|\bkill\s+(?:-9|-KILL|-SIGKILL)\b)re");
+  for (const auto& option : input.batch) {
+    const auto value = value_of(option, "--signal");
+    const auto signal = warning_signal(value);
+    const auto* trap = value.starts_with("B:") ? trap_for(script, signal) : nullptr;
+    if (trap == nullptr) continue;
+    const auto set = shell::trap_of(trap->words);
+    if (!set->catches(signal) || RE2::PartialMatch(text_of_handler(lines, *set->handler), kEnds)) continue;
+    const auto* wait = last_wait(script, lines, *trap);
+    const auto program = std::ranges::find_if(
+        script.programs, [](const Program& one) { return one.works && one.background && !is_server(one); });
+    if (wait == nullptr || program == script.programs.end()) continue;
+    const auto name = shown_name(*program);
+    return report.warning(
+        wait->span,
+        {fmt::format("{} ends this `wait`, not {}", signal, name),
+         fmt::format(
+             "when a trap runs, `wait` returns with a code above 128: the script goes on to its end, and "
+             "Slurm then kills {} before it has saved anything",
+             name),
+         "while kill -0 $PID 2>/dev/null; do wait $PID; done", ""});
+  }
+}
+
+const Registered<Rule> signal_ends_wait_rule{{
+    .order = 504,
+    .name = "signal-ends-wait",
+    .title = "a wait that the warning signal ends",
+    .explain =
+        "A signal with a trap ends the builtin wait at once, and the trap runs. The program in the "
+        "background runs on until the script ends, and the job with it. Not reported if the trap exits or "
+        "waits itself, or if something behind the wait looks again.",
+    .source = "bash(1), SIGNALS",
+    .check = check_signal_ends_wait,
+}};
+
 /// The second of two programs that the script runs in the foreground behind a trap; nullptr if there is none.
 const ScriptCommand* next_program(const Script& script, const ScriptCommand& trap) {
   const ScriptCommand* first = nullptr;

@@ -1,4 +1,4 @@
-#include "plan/references.h"
+#include "plan/reference_table.h"
 
 #include <gtest/gtest.h>
 

@@ -184,5 +184,22 @@ TEST(FailureUnseen, InFrontOfAPkillByProcessId) {
             Texts{"note job.sh:2:1 if train.py fails, the script still exits with 0"});
 }
 
+TEST(FailureUnseen, WhateverALookIntoItsOutputFinds) {
+  const std::string begin = "python train.py > train.log\n";
+  const Texts unseen{"note job.sh:1:1 if train.py fails, the script still exits with 0"};
+  EXPECT_EQ(found("failure-unseen", script(begin + "grep -q loss: train.log && echo good\necho done\n")),
+            unseen);
+  EXPECT_EQ(found("failure-unseen",
+                  script(begin + "if grep -q loss: train.log; then\n  grep -q nan train.log && echo nan\nfi\n"
+                                 "echo done\n")),
+            unseen);
+  EXPECT_EQ(found("failure-unseen", script(begin + "grep -q loss: train.log || exit 1\n")), Texts{});
+  EXPECT_EQ(found("failure-unseen", script(begin + "grep -q loss: train.log && exit 0\nexit 1\n")), Texts{});
+  EXPECT_EQ(found("failure-unseen",
+                  script(begin + "if grep -q loss: train.log; then\n  grep -q nan train.log && exit 1\nfi\n"
+                                 "echo done\n")),
+            Texts{});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

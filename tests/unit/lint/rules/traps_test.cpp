@@ -199,5 +199,32 @@ TEST(TrapResubmits, AlsoWhatSomebodyCancels) {
     EXPECT_EQ(found("trap-resubmits", script(job + fine)), Texts{}) << fine;
 }
 
+TEST(SignalEndsWait, UnlessSomethingWaitsAgain) {
+  const std::string job = "#!/bin/bash\n#SBATCH --signal=B:USR1@300\n";
+  EXPECT_EQ(
+      whole("signal-ends-wait", script(job + "trap 'kill -USR1 $P' USR1\npython a.py & P=$!\nwait $P\n")),
+      (Texts{"USR1 ends this `wait`, not a.py",
+             "when a trap runs, `wait` returns with a code above 128: the script goes on to its end, and "
+             "Slurm then kills a.py before it has saved anything",
+             "while kill -0 $PID 2>/dev/null; do wait $PID; done", "bash(1), SIGNALS"}));
+  EXPECT_EQ(
+      found("signal-ends-wait",
+            script(job + "again() {\n  sbatch $0\n}\ntrap again USR1\npython a.py &\nwait\necho done\n")),
+      Texts{"warning job.sh:7:1 USR1 ends this `wait`, not a.py"});
+  for (const std::string fine :
+       {"trap 'kill -USR1 $P; wait $P' USR1\npython a.py & P=$!\nwait $P\n",
+        "trap 'sbatch $0; exit 0' USR1\npython a.py &\nwait\n",
+        "trap 'scontrol requeue $SLURM_JOB_ID' USR1\npython a.py &\nwait\n",
+        "trap 'kill -USR1 $P' USR1\npython a.py & P=$!\nwait $P\nwait $P\n",
+        "trap 'kill -USR1 $P' USR1\npython a.py & P=$!\nwhile kill -0 $P; do wait $P; done\n",
+        "trap 'kill -USR1 $P' USR1\npython a.py & P=$!\nuntil wait $P; do\n  kill -0 $P || break\ndone\n",
+        "trap 'echo' TERM\npython a.py &\nwait\n"})
+    EXPECT_EQ(found("signal-ends-wait", script(job + fine)), Texts{}) << fine;
+  EXPECT_EQ(
+      found("signal-ends-wait", script("#!/bin/bash\n#SBATCH --signal=USR1@300\ntrap 'kill -USR1 $P' USR1\n"
+                                       "python a.py & P=$!\nwait $P\n")),
+      Texts{});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

@@ -88,6 +88,11 @@ TEST(ServerLeft, BehindAScriptThatIsNoJob) {
   EXPECT_EQ(found("server-left", script("set -e\nvllm serve m & P=$!\npython train.py\nkill $P\n")),
             Texts{"note job.sh:2:1 if train.py in line 3 fails, the script ends without stopping vllm, which "
                   "goes on"});
+  // What it stops before it starts anything is another one.
+  EXPECT_EQ(
+      found("server-left", script("set -e\npkill vllm || true\nvllm serve m & P=$!\npython a.py\nkill $P\n")),
+      Texts{"note job.sh:3:1 if a.py in line 4 fails, the script ends without stopping vllm, which "
+            "goes on"});
 }
 
 TEST(ServerLeft, BehindWhatIsStartedForIt) {
