@@ -18,6 +18,7 @@
 #include "import/secrets.h"
 #include "import/slurm.h"
 #include "launch/machine.h"
+#include "lint/questions.h"
 #include "lint/script_input.h"
 #include "lint/script_text.h"
 #include "lint/trials.h"
@@ -203,7 +204,8 @@ Result<Subject> record(const ImportArgs& args, const Call& call) {
     return std::unexpected(compared.error());
   subject.recording = import::with_cuda_names(std::move(*recording));
   subject.input = lint::script_input(*script, subject.recording, subject.allocation, call.script);
-  subject.input.script->trials = lint::try_failures(request, subject.recording, subject.input);
+  subject.input.script->trials = lint::try_failures(request, subject.recording, subject.input, lint::Tried::all);
+  subject.input.script->unanswered = lint::leave_unanswered(request, subject.recording);
   subject.findings = lint::lint(subject.input);
   add_options(subject.input, call.job);
   return subject;

@@ -103,6 +103,35 @@ void remarks_of_unawaited(const Remarked& script, Imported& out) {
                    listed(names), script.input.batch.empty() ? "" : ", which Slurm then ends")});
 }
 
+/// Outside of a job, what is left in the background goes on when the script has ended.
+void remarks_of_the_left(const Remarked& script, Imported& out) {
+  if (!script.input.batch.empty() || script.input.slurm) return;
+  const auto& commands = script.recording.commands;
+  std::vector<std::string> names;
+  std::uint32_t line = 0;
+  for (const auto& role : out.roles) {
+    if (!role.part || role.ends_run.value_or(role.kind == RoleKind::learner)) continue;
+    const auto& part = out.parts[*role.part];
+    const bool stays = part.background && !role.ready.value_or(ImportedReady{}).exited &&
+                       std::ranges::none_of(part.commands, [&](auto index) {
+                         return commands[index].waited.is_awaited || !commands[index].waited.by.empty();
+                       });
+    if (!stays) continue;
+    if (line == 0) line = part.line;
+    names.push_back(role.name);
+  }
+  const bool stops = std::ranges::any_of(script.recording.traced,
+                                         [](const auto& one) {
+                                           return one.text.starts_with("kill ") ||
+                                                  one.text.starts_with("wait") ||
+                                                  one.text.starts_with("builtin wait");
+                                         }) ||
+                     !unknown_kills(script.recording).empty();
+  if (names.empty() || stops || script.recording.waits) return;
+  out.remarks[Destination::roles].push_back(
+      {line, fmt::format("{} goes on when the script has ended: here the run stops it", listed(names))});
+}
+
 /// `ray start` without --block, and nothing that uses the cluster.
 void remark_of_ray(Imported& out) {
   const bool only_ray = !out.roles.empty() && std::ranges::all_of(out.roles, [&](const auto& role) {
@@ -173,6 +202,7 @@ void remarks_of_failures(const lint::Script& script, const shell::Recording& rec
   };
   Roles passed;
   Roles hidden;
+  Roles unsure;  // it depends on what the script then finds
   bool tells_of_rest = false;
   // Of a line that starts several in turn, each, though only the first failed.
   const auto add_all = [&](Roles& roles, const ImportedRole& role, const lint::Trial& trial) {
@@ -187,8 +217,14 @@ void remarks_of_failures(const lint::Script& script, const shell::Recording& rec
     remarks.push_back({0, "what the script does when a program fails was not tried: here the run stops"});
   for (const auto& trial : script.trials) {
     const auto index = role_of(out, recording, script.programs[trial.program].recorded_as);
-    if (!index || !trial.sure || !trial.exit_code) continue;
+    if (!index) continue;
     const auto* role = &out.roles[*index];
+    if (!trial.sure || !trial.exit_code) {
+      if (trial.sure) continue;
+      if (unsure.names.empty()) unsure.line = out.parts[*role->part].line;
+      unsure.names.push_back(role->name);
+      continue;
+    }
     const auto line = out.parts[*role->part].line;
     const bool is_said = std::ranges::any_of(remarks, [&](const Remark& one) {
       return one.line == line && one.text.contains("again if it fails");
@@ -217,6 +253,11 @@ void remarks_of_failures(const lint::Script& script, const shell::Recording& rec
                                            "the code of {}",
                                            role->name, *trial.exit_code, role->name)});
   }
+  if (!unsure.names.empty())
+    remarks.push_back(
+        {unsure.line, fmt::format("what the script does if {} fails depends on what it then finds: "
+                                  "here the run stops, and fails",
+                                  listed(unsure.names))});
   if (!passed.names.empty())
     remarks.push_back(
         {passed.line, fmt::format("if {} fails, the script goes on{}: here the run stops, and fails",
@@ -257,6 +298,7 @@ void add_remarks_on_its_end(const Remarked& script, Imported& out) {
   remarks_of_monitors(script.recording, out);
   remarks_of_its_end(script, out);
   remarks_of_unawaited(script, out);
+  remarks_of_the_left(script, out);
   remark_of_ray(out);
   remarks_of_servers(script, out);
   remarks_of_failures(*script.input.script, script.recording, out);

@@ -330,16 +330,18 @@ void tell_of_other_gpus(Job& job) {
   });
   if (in_turn && !some_are_not_recorded) {
     // Alone on its node: from the first one on.
-    const auto alone = std::ranges::find_if(in_order, [&](const Named& one) {
-      return one.first != 0 && std::ranges::none_of(in_order, [&](const Named& other) {
-               return other.node == one.node && other.first < one.first &&
-                      (other.kept == one.kept || runs_beside(*other.kept, *one.kept));
-             });
-    });
-    if (alone != in_order.end())
-      job.remark(job.part_of(*alone->kept).line,
-                 fmt::format("{} has GPUs from {} on in the script: the plan gives it GPUs from the first on",
-                             alone->kept->name, alone->first));
+    std::set<const Kept*> told;
+    for (const auto& one : in_order) {
+      const bool alone = one.first != 0 && std::ranges::none_of(in_order, [&](const Named& other) {
+                           return other.node == one.node && other.first < one.first &&
+                                  (other.kept == one.kept || runs_beside(*other.kept, *one.kept));
+                         });
+      if (alone && told.insert(one.kept).second)
+        job.remark(
+            job.part_of(*one.kept).line,
+            fmt::format("{} has GPUs from {} on in the script: the plan gives it GPUs from the first on",
+                        one.kept->name, one.first));
+    }
   }
   if (all.empty() || in_turn || some_are_not_recorded || *all.rbegin() + 1 == count) return;
   std::vector<std::string> numbers;

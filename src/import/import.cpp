@@ -225,7 +225,7 @@ Result<Imported> import_script(const lint::LintInput& input, const std::vector<l
   out.nics = input.nics;
   out.gpu = input.gpu;
   const auto lines = text::split(file.text, '\n');
-  import_roles(recording, allocation,
+  import_roles(*input.script, recording, allocation,
                nodes == Nodes::alike ? allocation : parted_by_programs(recording, allocation, out), out);
   import_limits_of_waits(*input.script, recording, out);
   import_steps(recording, out);

@@ -74,6 +74,7 @@ struct Where {
 
 /// A recorded script while roles are made from it.
 struct Job {
+  const lint::Script& script;  ///< as lint reads it
   const shell::Recording& recording;
   const shell::Allocation& allocation;
   Imported& out;

@@ -71,7 +71,7 @@ class MainPrograms {
     };
     const auto in_front = std::ranges::find_if(
         job_.kept, [&](const Kept& kept) { return kept.main && !job_.part_of(kept).background; });
-    if (in_front == job_.kept.end()) return;
+    if (in_front == job_.kept.end() || stops_others_behind(job_.recording, job_.part_of(*in_front))) return;
     for (std::size_t i = 0; i < job_.kept.size(); ++i) {
       auto& kept = job_.kept[i];
       const auto& part = job_.part_of(kept);

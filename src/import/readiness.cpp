@@ -17,6 +17,8 @@ namespace nlaunch::import {
 namespace {
 
 constexpr const char* kOtherTimeout = "10m";
+constexpr std::size_t kTimesOfWait =
+    3;  ///< a query that a script repeats so often without an answer is a wait
 
 /// The port that an argument of a server names: "--port 8000", "--bind=0.0.0.0:8000".
 bool names_port(const shell::Words& argv, const std::string& port) {
@@ -87,7 +89,9 @@ class Readiness {
   void find() {
     for (std::size_t i = 0; i < job_.recording.commands.size(); ++i) {
       const auto& command = job_.recording.commands[i];
-      if (command.fate != shell::Fate::answered) continue;
+      const bool given = std::ranges::any_of(
+          job_.recording.printed, [&](const shell::Absent& one) { return one.line == command.line; });
+      if (command.fate != shell::Fate::answered || given) continue;
       const auto name = shell::program_name(command.argv[0]);
       if (name == "curl" || name == "wget") {
         for (const auto& word : command.argv) asks_by_http(i, word);
@@ -221,6 +225,9 @@ class Readiness {
       return job_.remark(asks.line,
                          "the script checks whether this port is in use; while recording, it was free");
     }
+    const auto* silence = silence_at(asks.line);
+    if (silence != nullptr && silence->times > 0 && silence->times < kTimesOfWait)
+      return checks_once(command, *silence);
     if (asks.task)
       return job_.out.not_said.push_back(
           {asks.line, fmt::format("a task of a step waits for an answer to `{}`, but no program that the "
@@ -244,10 +251,53 @@ class Readiness {
                     "wait"};
     for (const auto& word : asks.argv) role.command.push_back(escaped(word));
     role.ready = ImportedReady{.exited = true, .line = 0};
-    role.remarks.push_back({asks.line, "it waits as the script does, until this exits with code 0"});
+    role.remarks.push_back(
+        {asks.line, "it waits as the script does, until this exits with code 0" + limit_of(silence)});
     job_.out.became[command] = role.name;
     job_.preparing.push_back({next->stage, Before::waits, role.name});
     job_.out.roles.push_back(std::move(role));
+  }
+
+  /// What the script does without an answer to the query on a line; nullptr: it was not tried.
+  [[nodiscard]] const lint::Unanswered* silence_at(std::uint32_t line) const {
+    const auto found = std::ranges::find(job_.script.unanswered, line, &lint::Unanswered::line);
+    return found == job_.script.unanswered.end() ? nullptr : &*found;
+  }
+
+  /// What the script does when it has asked often enough.
+  [[nodiscard]] std::string limit_of(const lint::Unanswered* silence) const {
+    if (silence == nullptr || silence->waits || !silence->exit_code) return {};
+    const bool same = silence->others.empty() && silence->missing.empty();
+    return fmt::format(
+        "; after {} times without an answer the script {}, and the run waits on", silence->times,
+        *silence->exit_code != job_.recording.exit_code ? fmt::format("ends with {}", *silence->exit_code)
+        : same                                          ? "goes on"
+                                                        : "does something else");
+  }
+
+  /// `curl -s localhost:8000/health && echo up`: it asks, and goes on either way.
+  void checks_once(std::size_t command, const lint::Unanswered& otherwise) {
+    const auto& asks = job_.recording.commands[command];
+    const auto query = text::printable(text::shell_join(asks.argv));
+    job_.out.became[command] = "left out: it only asks";
+    std::string then;
+    if (!otherwise.others.empty())
+      then = fmt::format("it starts {} (line {})", text::printable(otherwise.others[0].name),
+                         otherwise.others[0].line);
+    else if (!otherwise.missing.empty())
+      then = fmt::format("it does not start {} (line {})", text::printable(otherwise.missing[0].name),
+                         otherwise.missing[0].line);
+    else if (otherwise.exit_code && *otherwise.exit_code != job_.recording.exit_code)
+      then = fmt::format("it exits with {}", *otherwise.exit_code);
+    if (then.empty())
+      return job_.remark(asks.line, fmt::format("the script asks `{}` once, and starts the same programs "
+                                                "whether it gets an answer or not: it is not imported",
+                                                query));
+    job_.out.not_said.push_back(
+        {asks.line,
+         fmt::format("the script asks `{}` once, and if nobody answers, {}: a plan cannot do one or the "
+                     "other. Take the check out, and leave in the script what is to happen",
+                     query, then)});
   }
 
   /// `while [ ! -f ready.txt ]; do sleep 5; done`

@@ -360,6 +360,26 @@ void remarks_of_unset(const shell::Recording& recording, Imported& out) {
                              "has it, add `unset: [{}]` to `env`",
                              text::join(open, " and "), text::join(open, ", "))});
   };
+  // `env -u NAME PROGRAM`, `env -i PROGRAM`, `export -n NAME`
+  for (const auto& command : recording.traced) {
+    const auto words = shell::words_of(command.text);
+    const bool own = command.script.substr(command.script.rfind('/') + 1) == out.script;
+    const auto line = own ? command.line : 0;
+    const auto at = std::ranges::find(words, "env");
+    if (words.size() > 2 && words[0] == "export" && words[1] == "-n") tell(line, shell::rest(words, 2));
+    bool all = false;
+    for (auto word = at == words.end() ? at : at + 1; word != words.end(); ++word) {
+      if (*word == "-i" || *word == "-" || *word == "--ignore-environment") all = true;
+      if ((*word == "-u" || *word == "--unset") && word + 1 != words.end()) tell(line, {*++word});
+      if (word->starts_with("--unset=")) tell(line, {word->substr(std::string_view("--unset=").size())});
+      if (!word->starts_with('-') && !word->contains('=')) break;
+    }
+    if (all)
+      out.remarks[Destination::environment].push_back(
+          {line,
+           "`env -i` starts the program without the variables of the shell that calls the script: here "
+           "it also gets those of the shell that calls nlaunch"});
+  }
   for (const auto& command : recording.traced) {
     if (!command.text.starts_with("unset ") || command.text.starts_with("unset -f")) continue;
     auto names = shell::words_of(command.text);

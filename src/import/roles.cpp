@@ -309,6 +309,7 @@ class Roles {
     const bool has_its_own =
         role.gpus == 1 && most_on_a_node(part) > 1 && (bound || (visible && visible->size() == 1));
     const bool picks = role.gpus == 1 && most_on_a_node(part) > 1 && !has_its_own;
+    if (hands_its_environment_on(part.program, role.gpus) && part.tasks.size() == 1) return;
     const bool makes = makes_ranks(part.program);
     const bool trains = role.kind == RoleKind::learner || (exits && picks);
     role.rendezvous = trains && role.gpus > 0 && (makes || (sets && !has_its_own) || picks) &&
@@ -499,11 +500,11 @@ class Roles {
 
 }  // namespace
 
-void import_roles(const shell::Recording& recording, const shell::Allocation& allocation,
-                  const shell::Allocation& parted, Imported& out) {
+void import_roles(const lint::Script& script, const shell::Recording& recording,
+                  const shell::Allocation& allocation, const shell::Allocation& parted, Imported& out) {
   // In the job, a step without --het-group would run in the first component only: these are not the job's.
   out.parts = parts_of(recording, allocation);
-  Job job{recording, parted, out};
+  Job job{script, recording, parted, out};
   Roles(job).make();
 }
 

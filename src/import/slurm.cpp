@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "import/step_options.h"
 #include "import/work.h"
+#include "lint/programs.h"
 #include "lint/script_input.h"
 #include "lint/script_text.h"
 #include "plan/slurm.h"
@@ -299,7 +300,12 @@ class DirectivesReader {
 }  // namespace
 
 JobDirectives import_directives(const lint::LintInput& input, Imported& out) {
-  return DirectivesReader(input, out).read();
+  auto directives = DirectivesReader(input, out).read();
+  for (const auto& option : input.batch)
+    for (const auto* name : {"--output", "--error"})
+      if (auto file = lint::value_of(option, name); !file.empty())
+        directives.outputs.push_back(std::move(file));
+  return directives;
 }
 
 std::vector<lint::StepOption> job_of_steps(const shell::Recording& recording) {

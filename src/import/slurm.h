@@ -23,6 +23,7 @@ struct JobDirectives {
   std::uint32_t cpus_per_gpu = 0;        ///< 0: not set
   std::vector<std::string> variables{};  ///< as in shell::AskedFor
   bool counts_tasks = false;             ///< by --ntasks-per-node
+  std::vector<std::string> outputs{};    ///< of --output and --error: "log/%j.out"
   std::string array_text;                ///< "0-15%4"
   std::uint32_t array_line = 0;
   std::vector<std::uint32_t> array;                      ///< ids of the tasks of a job array

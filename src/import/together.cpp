@@ -112,10 +112,12 @@ class Together {
 
   /// A server goes on after the last program in front only if the script waits for it.
   void end_of_server(const Pair& a) {
-    const bool in_front = std::ranges::any_of(
+    const auto in_front = std::ranges::find_if(
         pairs_, [](const Pair& one) { return one.planned->ends_run && !one.part->background; });
-    if (a.role->kind != RoleKind::engine || a.role->ray || !a.part->background || !in_front) return;
-    const bool stays = holds_at_its_end(recording_) || is_awaited(recording_, *a.part);
+    if (a.role->kind != RoleKind::engine || a.role->ray || !a.part->background || in_front == pairs_.end())
+      return;
+    const bool stays = (holds_at_its_end(recording_) || is_awaited(recording_, *a.part)) &&
+                       !stops_others_behind(recording_, *in_front->part);
     if (stays && !a.planned->ends_run)
       tell(*a.part, fmt::format("the script waits for {} at its end; the run does not", a.role->name));
   }

@@ -79,6 +79,8 @@ bool serves(std::string_view name) {
 bool trains(const Asked& asked) {
   return is_any(asked.name, {"torchrun", "accelerate", "deepspeed", "torch.distributed.run",
                              "torch.distributed.launch", "axolotl", "llamafactory-cli", "swift", "tune"}) ||
+         (asked.name == "wandb" && is_any(asked.second, {"agent", "launch-agent"})) ||
+         (asked.name == "ray" && asked.second == "symmetric-run") ||
          (is_training_word(text::lower(own_name(asked.name))) && !serves(text::lower(asked.name)));
 }
 
@@ -135,7 +137,10 @@ constexpr WorkRow kRows[] = {
        return is_any(a.second, {"--version", "-V"}) || (is_python(a.name) && a.argv.size() == 1);
      },
      {Work::nothing, "it only prints"}},
-    {[](const Asked& a) { return (a.name == "wandb" && a.second != "sync") || a.name == "ulimit"; },
+    {[](const Asked& a) {
+       return (a.name == "wandb" && !is_any(a.second, {"sync", "agent", "launch-agent"})) ||
+              a.name == "ulimit";
+     },
      {Work::nothing, "it sets up the user's account: do it once by hand"}},
     {trains, {Work::training, ""}},
 };
@@ -208,6 +213,15 @@ bool works_on_files(const Words& argv) {
 bool makes_ranks(const Words& argv) {
   return is_any(program_of(argv).name,
                 {"torchrun", "accelerate", "deepspeed", "torch.distributed.run", "torch.distributed.launch"});
+}
+
+bool hands_its_environment_on(const Words& argv, std::uint32_t gpus) {
+  const auto several = [&](std::string_view name) { return number_option_of(argv, name).value_or(1) > 1; };
+  const bool one = number_option_of(argv, "--num_processes") == 1U || gpus <= 1;
+  return program_of(argv).name == "accelerate" && one && !several("--num_processes") &&
+         !several("--num_machines") && !shell::has(argv, "--multi_gpu") &&
+         !option_of(argv, "--config_file") && !shell::has(argv, "--use_deepspeed") &&
+         !shell::has(argv, "--use_fsdp");
 }
 
 std::optional<std::uint32_t> gpus_said_by(const Words& argv, std::uint32_t nodes) {

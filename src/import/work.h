@@ -38,6 +38,9 @@ std::optional<std::uint32_t> number_option_of(const shell::Words& argv, std::str
 bool works_on_files(const shell::Words& argv);
 /// True for a launcher that starts several ranks: torchrun, accelerate, deepspeed.
 bool makes_ranks(const shell::Words& argv);
+/// True for an `accelerate launch` of one process on so many GPUs: the program is no rank, but would take the
+/// variables of one for its own (accelerate 1.1, utils/launch.py, prepare_simple_launcher_cmd_env).
+bool hands_its_environment_on(const shell::Words& argv, std::uint32_t gpus);
 /// How many GPUs of its node such a launcher or server says it uses; nullopt if it does not say.
 std::optional<std::uint32_t> gpus_said_by(const shell::Words& argv, std::uint32_t nodes);
 

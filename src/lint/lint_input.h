@@ -150,6 +150,17 @@ struct Trial {
   std::shared_ptr<const Trial> hung{};  ///< of a server: what the script does if it runs, but never answers
 };
 
+/// What a script does if nobody answers the query on a line, to a host of the job for which it starts no
+/// server.
+struct Unanswered {
+  std::uint32_t line = 0;
+  std::size_t times = 0;              ///< how often it asked the same, at most
+  bool waits = false;                 ///< in the end it only waited
+  std::optional<int> exit_code{};     ///< of the script; nullopt: it did not end
+  std::vector<Substitute> others{};   ///< what it starts only then
+  std::vector<Substitute> missing{};  ///< what it does not start then
+};
+
 /// What the script does when its first sbatch fails.
 struct FailedSubmission {
   SourceSpan span{};
@@ -193,12 +204,15 @@ struct Script {
   std::string folder{};  ///< where it was recorded as submitted; empty: unknown
   std::vector<Comment> comments;
   std::uint32_t first_command = 0;      ///< the line after which sbatch ignores directives; 0: none
+  int exit_code = 0;                    ///< if all its programs succeed; 0 if it was not recorded to its end
+  std::uint32_t last_line = 0;          ///< the last line that ran then
   bool misses_source = false;           ///< a file that it sources was not read: it may set traps
   std::vector<ScriptCommand> commands;  ///< in execution order; empty: it was not recorded
   int shell = 0;                        ///< the process that runs the script itself
   std::map<int, int> shells_above;      ///< subshell → the shell that forked it; `bash -c` has none
   std::vector<Program> programs;        ///< likewise
   std::optional<FailedSubmission> failed_submission{};
+  std::vector<Unanswered> unanswered{};
   std::vector<Trial> trials;         ///< of programs that work; empty if the script does not reach its end
   std::vector<Unread> failed_tests;  ///< `[ ... ]` that bash could not evaluate
   std::vector<Unread> not_started;   ///< not started by bash, which cannot write the output file

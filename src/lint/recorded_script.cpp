@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "lint/guards.h"
 #include "lint/programs.h"
+#include "lint/questions.h"
 #include "lint/script_input.h"
 #include "lint/script_text.h"
 #include "lint/trials.h"
@@ -172,6 +173,20 @@ std::shared_ptr<const Script> in_next_job(const std::shared_ptr<const SourceFile
   return next->programs.empty() ? nullptr : next;
 }
 
+/// A script that starts its servers only if nobody answers: then it has more programs.
+void look_at_the_other_branch(PassedGuards& passed) {
+  auto request = passed.request;
+  request.unanswered = questions_for_nobody(passed.recording);
+  if (request.unanswered.empty() || !passed.recording.whole()) return;
+  auto other = shell::record(request);
+  const auto programs = [](const shell::Recording& recording) {
+    return std::ranges::count(recording.commands, shell::Fate::recorded, &shell::RecordedCommand::fate);
+  };
+  if (!other || !other->whole() || other->waits || programs(*other) <= programs(passed.recording)) return;
+  passed.recording = std::move(*other);
+  passed.request = std::move(request);
+}
+
 /// The scripts that it submits, each once, as they are called first.
 std::vector<SubmittedScript> submitted_scripts(const std::vector<shell::Submission>& submissions,
                                                const SourceLines& lines) {
@@ -208,10 +223,15 @@ LintInput recorded_script(const std::shared_ptr<const SourceFile>& file, const S
   request.allocation.nodes = job.nodes.value_or(request.allocation.nodes);
   request.allocation.gpus_per_node = job.gpus.value_or(request.allocation.gpus_per_node);
   request.allocation.other_hosts = true;
-  const auto recording = there ? record_where_it_fits(request) : record_all(request);
+  auto recording = there ? record_where_it_fits(request) : record_all(request);
+  if (recording) look_at_the_other_branch(*recording);
   if (recording) {
     auto unread = std::move(input.script->unread);
     input = script_input(file, recording->recording, request.allocation, path, job.options);
+    if (recording->recording.stopped.empty() && recording->recording.at_its_end) {
+      input.script->exit_code = recording->recording.exit_code;
+      input.script->last_line = recording->recording.last_line;
+    }
     input.submitted = submitted_scripts(recording->recording.submitted, SourceLines(file));
     input.script->trials = try_failures(recording->request, recording->recording, input);
     input.script->failed_submission = try_submission(recording->request, recording->recording, file);

@@ -182,8 +182,9 @@ bool is_helper(const shell::Words& called) {
       "numactl"};
   const auto argv = as_read(called);
   const auto name = program_name(argv.at(0));
-  if (kHelpers.contains(name)) return true;
   const auto verb = argv.size() > 1 ? argv[1] : std::string();
+  if (name == "wandb" && is_any_of(verb, {"agent", "launch-agent"})) return false;
+  if (kHelpers.contains(name)) return true;
   if (argv.size() == 2 && is_any_of(verb, {"--version", "-V", "--help", "--check"})) return true;
   if (name == "ray") return is_any_of(verb, {"stop", "status", "--version"});
   if (name == "uv") return true;

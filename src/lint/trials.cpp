@@ -19,6 +19,7 @@ namespace nlaunch::lint {
 namespace {
 
 constexpr std::size_t kMost = 12;            // trials of one script
+constexpr std::size_t kMostOfAll = 24;       // with what only prepares
 constexpr std::chrono::seconds kLongest{8};  // after which none begins
 
 /// A script starts the same program on the same line for other tasks, and in other turns of a loop.
@@ -28,15 +29,19 @@ Place place_of(const shell::RecordedCommand& command) {
 }
 
 /// The first program of each place, by its index.
-std::vector<std::size_t> programs_to_try(const shell::Recording& recording, const Script& script) {
+std::vector<std::size_t> programs_to_try(const shell::Recording& recording, const Script& script,
+                                         Tried tried) {
   std::vector<std::size_t> found;
   std::set<Place> seen;
-  for (std::size_t i = 0; i < script.programs.size() && found.size() < kMost; ++i) {
+  const auto most = tried == Tried::all ? kMostOfAll : kMost;
+  for (std::size_t i = 0; i < script.programs.size() && found.size() < most; ++i) {
     const auto& command = recording.commands.at(script.programs[i].recorded_as);
+    const bool counts =
+        script.programs[i].works ||
+        (tried == Tried::all && command.fate == shell::Fate::recorded && !command.output_is_read);
     // The entry point of an image, whose name is not known, gets `-c TEXT`.
     const bool named = !command.argv[0].empty() && !command.argv[0].starts_with('-');
-    if (script.programs[i].works && named && command.line > 0 && seen.insert(place_of(command)).second)
-      found.push_back(i);
+    if (counts && named && command.line > 0 && seen.insert(place_of(command)).second) found.push_back(i);
   }
   return found;
 }
@@ -262,7 +267,7 @@ bool is_sure(const Failure& failure, const Trial& trial, const shell::RecordRequ
 }  // namespace
 
 std::vector<Trial> try_failures(const shell::RecordRequest& request, const shell::Recording& recording,
-                                const LintInput& input) {
+                                const LintInput& input, Tried tried) {
   // A loop at the end of a script that watches what it started would not end in a trial either.
   const bool never_ends = std::ranges::any_of(recording.commands, [](const auto& one) {
     return one.fate == shell::Fate::answered && !one.background && shell::waits_forever(one.argv);
@@ -275,7 +280,7 @@ std::vector<Trial> try_failures(const shell::RecordRequest& request, const shell
       std::ranges::any_of(recording.traced, [](const auto& one) { return one.text.starts_with("wait -n"); });
   const auto end = std::chrono::steady_clock::now() + kLongest;
   std::vector<Trial> trials;
-  for (const auto program : programs_to_try(recording, *input.script)) {
+  for (const auto program : programs_to_try(recording, *input.script, tried)) {
     const auto& one = input.script->programs[program];
     const auto& command = recording.commands.at(one.recorded_as);
     if (std::chrono::steady_clock::now() > end) break;

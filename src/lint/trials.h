@@ -10,9 +10,11 @@ namespace nlaunch::lint {
 
 /// Records the script once more for each program that does the work, with that program failing, and for a
 /// server once more, that runs on without answering (Trial::hung). Nothing is tried if the script does not
-/// reach its end. `request`: that of the recording; `input`: made of it.
+/// reach its end. `request`: that of the recording; `input`: made of it. With `Tried::all`, what only
+/// prepares (pip, git) fails, too.
+enum class Tried { work, all };
 std::vector<Trial> try_failures(const shell::RecordRequest& request, const shell::Recording& recording,
-                                const LintInput& input);
+                                const LintInput& input, Tried tried = Tried::work);
 
 /// Records the script once more with its first `sbatch` failing. nullopt: it has none, or does not reach its
 /// end.

@@ -364,6 +364,15 @@ std::optional<Answer> answer_of(const Words& argv, const Allocation& allocation,
   return row == std::end(kAsks) ? std::nullopt : std::optional(row->ask(argv, allocation, node));
 }
 
+Answer refused(const Words& argv) {
+  const bool shows_code =
+      std::ranges::any_of(argv, [](const auto& word) { return word.contains("http_code"); });
+  constexpr int kCurlRefused = 7;  // CURLE_COULDNT_CONNECT, libcurl-errors(3)
+  constexpr int kWgetRefused = 4;  // wget(1), EXIT STATUS
+  const auto name = program_name(argv[0]);
+  return {shows_code ? "000" : "", name == "curl" ? kCurlRefused : name == "wget" ? kWgetRefused : 1};
+}
+
 bool is_page(const Answer& answer) {
   return answer.text == kPage;
 }

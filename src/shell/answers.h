@@ -24,6 +24,9 @@ struct Answer {
 /// runs.
 std::optional<Answer> answer_of(const Words& argv, const Allocation& allocation, std::uint32_t node);
 
+/// The answer to a program that queries a host on which nothing listens.
+Answer refused(const Words& argv);
+
 /// True for the page content given to curl and wget; the real content is unknown.
 bool is_page(const Answer& answer);
 

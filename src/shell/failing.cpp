@@ -14,7 +14,8 @@ bool Failing::is_now(const std::vector<RecordedCommand>& commands) {
   if (!any() || !request_.failing->is(command)) return false;
   const auto number = command.launcher.value_or(commands.size());
   if (!first_) first_ = number;
-  const bool fails = request_.failing->serves || first_ == number;
+  const auto rank = command.task ? command.task->rank : 0U;
+  const bool fails = request_.failing->serves || (first_ == number && ranks_.insert(rank).second);
   if (fails)
     for (const auto& [descriptor, path] : command.files)
       if (descriptor != 0) outputs_.insert(path);

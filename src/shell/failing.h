@@ -59,6 +59,7 @@ class Failing {
   const RecordRequest& request_;
   const std::uint64_t began_ = static_cast<std::uint64_t>(::time(nullptr));
   std::optional<std::size_t> first_;  ///< the launcher of the first that failed, or its own number
+  std::set<std::uint32_t> ranks_;     ///< of its tasks that failed
   std::set<std::string> outputs_;     ///< files of what failed
   std::uint64_t slept_ = 0;           ///< seconds, by `sleep` in the foreground
 };

@@ -133,9 +133,10 @@ class Tracer {
       if (pid < 0 && errno == ECHILD) return 0;
       send_signals();
       const auto signals = waited_for();
-      const timespec glance{0, held_.empty() ? 20'000'000 : 1'000'000};
+      const timespec glance{0, held_.empty() && ending_.empty() ? 20'000'000 : 1'000'000};
       const int signal = ::sigtimedwait(&signals, nullptr, &glance);
       if (signal < 0) release_who_wait();
+      if (signal < 0 && all_wait()) let_one_end();
       if (signal > 0 && signal != SIGCHLD) {
         result_.signal = signal;
         stop("signal");
@@ -222,6 +223,26 @@ class Tracer {
     }
   }
 
+  /// True if nothing happens any more until a process that is to end does.
+  [[nodiscard]] bool all_wait() const {
+    return std::ranges::all_of(processes_, [&](const auto& one) {
+      const auto info = sys::process_info(one.first);
+      return is_ending(one.first) || !info || info->state == 'S' || info->state == 'Z';
+    });
+  }
+
+  [[nodiscard]] bool is_ending(pid_t pid) const { return std::ranges::find(ending_, pid) != ending_.end(); }
+
+  /// The first that was started.
+  void let_one_end() {
+    const auto first = std::ranges::min_element(ending_, {}, [&](pid_t pid) { return born_.at(pid); });
+    if (first != ending_.end()) let_end(*first);
+  }
+
+  void let_end(pid_t pid) {
+    if (std::erase(ending_, pid) > 0) resume(pid, 0);
+  }
+
   static void resume(pid_t pid, int signal) { ::ptrace(PTRACE_CONT, pid, nullptr, signal); }
   static void resume_to_end_of_call(pid_t pid) { ::ptrace(PTRACE_SYSCALL, pid, nullptr, 0); }
 
@@ -236,6 +257,9 @@ class Tracer {
       at_call(pid, process);
     } else if (event == PTRACE_EVENT_FORK || event == PTRACE_EVENT_VFORK || event == PTRACE_EVENT_CLONE) {
       at_fork(pid);
+    } else if (event == PTRACE_EVENT_EXIT && !first_ended_ && pid != first_ && ignores_interrupts(pid)) {
+      ending_.push_back(pid);
+      release(pid);  // the shell that has forked it
     } else if (event != 0) {
       if (event == PTRACE_EVENT_EXEC && watcher_.may_be_ahead()) hide_vdso(pid);
       resume(pid, 0);
@@ -251,6 +275,7 @@ class Tracer {
 
   void at_end(pid_t pid, int status) {
     release(pid);
+    std::erase(ending_, pid);
     processes_.erase(pid);
     parents_.erase(pid);
     born_.erase(pid);
@@ -260,6 +285,7 @@ class Tracer {
     result_.status = status;
     // What is left runs in the background, and would end with the job.
     first_ended_ = true;
+    while (!ending_.empty()) let_one_end();
     end_ = std::min(end_, Clock::now() + kForTheRest);
   }
 
@@ -607,6 +633,7 @@ class Tracer {
       signals_.push_back({target, number, Clock::now() + kGrace});
       return pretend(pid, process, registers, 0);
     }
+    if (own && number == 0) let_end(target);  // a script that polls
     if (own && target > 0 && watcher_.only_stands_in(target))
       return pretend(pid, process, registers, number != 0 || watcher_.outlives_its_end() ? 0 : -ESRCH);
     if (own) return resume(pid, 0);
@@ -640,6 +667,7 @@ class Tracer {
     }
     const auto program = watcher_.on_start(start);
     if (watcher_.has_seen_enough()) stop("waits");
+    if (program_name(start.path) == "sleep") let_one_end();
     if (program.empty()) return pretend(pid, process, before, -ENOENT);
     hide_loader_variables(pid, environment);
     if (!put(pid, registers, call.path.path, program, 0) || !set_registers(pid, registers))
@@ -666,6 +694,7 @@ class Tracer {
   std::map<pid_t, pid_t> held_;  ///< child → its parent, which is held at its fork
   std::map<pid_t, pid_t> parents_;
   std::map<pid_t, Clock::time_point> born_;
+  std::vector<pid_t> ending_;   ///< what runs in the background, at its exit (Watcher::lists_jobs)
   std::map<pid_t, int> ended_;  ///< how often it has been queried since
   std::size_t starts_ = 0;
   GuardedEnd result_;
@@ -767,7 +796,8 @@ Result<GuardedEnd> run_guarded(const GuardedProgram& program, ScratchLayer& laye
     constexpr auto kOptions = PTRACE_O_TRACESECCOMP | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |
                               PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL |
                               PTRACE_O_TRACESYSGOOD;
-    ::ptrace(PTRACE_SETOPTIONS, pid, nullptr, kOptions);
+    const auto options = kOptions | (watcher.lists_jobs() ? PTRACE_O_TRACEEXIT : 0);
+    ::ptrace(PTRACE_SETOPTIONS, pid, nullptr, options);
     ::ptrace(PTRACE_CONT, pid, nullptr, 0);
     end = Tracer(program, layer, watcher).follow(pid);
   }

@@ -67,6 +67,9 @@ class Watcher {
   [[nodiscard]] virtual bool outlives_its_end() const { return true; }
   /// With that: for as long as the script looks.
   [[nodiscard]] virtual bool never_ends() const { return false; }
+  /// True if what runs in the background, and has nothing to do, ends only when the script waits for
+  /// something: a shell that lists its jobs (`jobs -p`) finds all of them.
+  [[nodiscard]] virtual bool lists_jobs() const { return false; }
   /// The script kills it.
   virtual void on_kill(pid_t /*pid*/) {}
   /// How far the time of day that its processes see is ahead.

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "base/text.h"
 #include "plan/container_tools.h"
+#include "shell/mpirun.h"
 #include "shell/srun.h"
 
 namespace nlaunch::shell {
@@ -91,36 +93,53 @@ Started of_srun(const Words& argv, const Allocation& allocation) {
   return started;
 }
 
-/// Open MPI's, MPICH's and Intel MPI's.
-Started of_mpirun(const Words& argv, const Allocation& allocation) {
-  static const Options kOne{"-np",       "-n",         "--np",      "-N",    "-npernode", "--npernode",
-                            "-ppn",      "--ppn",      "-H",        "-host", "--host",    "-hosts",
-                            "-hostfile", "--hostfile", "-f",        "-x",    "--map-by",  "-map-by",
-                            "--bind-to", "-bind-to",   "--rank-by", "-wdir", "--wdir",    "--mpi-env"};
-  static const Options kTwo{"-mca", "--mca", "-genv", "-env"};
-  if (has_several(argv)) return {};
-  std::size_t end = 1;
-  while (end < argv.size() && argv[end].size() > 1 && argv[end][0] == '-')
-    end += kTwo.contains(argv[end]) ? 3 : kOne.contains(argv[end]) ? 2 : 1;
-  end = std::min(end, argv.size());
-  auto wanted = number_option(argv, end, "-np", "--np");
-  if (!wanted) wanted = number_option(argv, end, "-n", "");
-  const auto component = allocation.component(0).value_or(Allocation::Component{});
-  const auto all = wanted.value_or(component.nodes * component.tasks_per_node);
-  const auto nodes = nodes_of(component);
-  // By default each node is filled before the next one: with the job's tasks, its slots.
-  auto each = number_option(argv, end, "-npernode", "--npernode");
-  if (!each) each = number_option(argv, end, "-ppn", "--ppn");
-  const bool maps = has(argv, "--map-by") || has(argv, "-map-by");
-  const auto slots = maps ? 0U : component.tasks_per_node;
-  if (!each) each = std::max(shared_out(all, nodes.size()), slots);
-  Started started{rest(argv, end), tasks_of(nodes, *each, all)};
-  for (std::size_t i = 1; i + 2 <= end; ++i) {
-    const bool two = (argv[i] == "-genv" || argv[i] == "-env") && i + 3 <= end;
-    if (argv[i] == "-x" && argv[i + 1].find('=') != std::string::npos)
-      started.variables.push_back(argv[i + 1]);
-    if (two) started.variables.push_back(argv[i + 1] + "=" + argv[i + 2]);
+/// As many tasks on each node as it is given, up to `all`.
+std::vector<Task> tasks_of(const std::vector<std::pair<std::uint32_t, std::uint32_t>>& nodes,
+                           std::uint32_t all) {
+  std::vector<Task> tasks;
+  for (std::uint32_t i = 0; i < nodes.size(); ++i) {
+    const auto& [node, count] = nodes[i];
+    for (std::uint32_t local = 0; local < count && tasks.size() < all; ++local)
+      tasks.push_back({static_cast<std::uint32_t>(tasks.size()), local, node, i});
   }
+  return tasks;
+}
+
+Started of_mpirun(const Words& argv, const Allocation& allocation) {
+  const auto call = read_mpirun(argv);
+  if (has_several(argv) || !call.unknown.empty()) return {};
+  const auto component = allocation.component(0).value_or(Allocation::Component{});
+  Nodes nodes = call.hosts.empty() ? nodes_of(component) : Nodes();
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> places;  // node, slots
+  std::uint32_t slots = 0;
+  for (const auto& host : call.hosts) {
+    const auto node = Allocation::names_node(host.host)   ? node_of(host.host)
+                      : Allocation::names_host(host.host) ? std::optional(component.first)
+                                                          : std::nullopt;
+    if (!node) return {};
+    nodes.push_back(*node);
+    places.emplace_back(*node, host.slots.value_or(1));
+    slots += places.back().second;
+  }
+  const auto each = call.per_node;
+  const auto size = static_cast<std::uint32_t>(nodes.size());
+  const auto all = call.processes.value_or(each             ? *each * size
+                                           : places.empty() ? size * component.tasks_per_node
+                                                            : slots);
+  const auto spread = shared_out(all, nodes.size());
+  // A plan numbers its processes node by node.
+  if (!each && call.mapping == Mapping::cyclic && spread > 1 && size > 1) return {};
+  Started started;
+  if (!each && call.mapping == Mapping::fill && !places.empty() && all <= slots)
+    started.tasks = tasks_of(places, all);
+  else if (!each && call.mapping == Mapping::fill && places.empty())
+    // By default each node is filled before the next one: with the job's tasks, its slots.
+    started.tasks = tasks_of(nodes, std::max(spread, component.tasks_per_node), all);
+  else
+    started.tasks = tasks_of(nodes, each.value_or(spread), all);
+  started.argv = call.program;
+  started.folder = call.folder;
+  started.variables = call.variables;
   return started;
 }
 

@@ -15,6 +15,7 @@ struct Started {
   std::vector<Task> tasks;        ///< one process per task; empty: `argv` replaces the launcher
   bool keeps_environment = true;  ///< false: starts with a login environment
   bool logs_in = false;           ///< and in the user's home directory
+  std::string folder{};           ///< where its tasks run; empty: where it is called
   Words variables{};              ///< "NAME=VALUE": also set; "NAME": kept
 };
 

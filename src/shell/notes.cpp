@@ -25,19 +25,81 @@ bool is_piped(const ProgramStart& start) {
   return start.file(STDOUT_FILENO).starts_with("pipe:");
 }
 
+/// Set by Slurm in a job or a step (sbatch(1) and srun(1) of 24.11, output environment variables). Others
+/// whose name begins so are a site's: SLURM_TMPDIR.
+bool is_of_slurm(std::string_view name) {
+  static const Options kNames{"SLURM_CLUSTER_NAME",
+                              "SLURM_CONF",
+                              "SLURM_CPUS_ON_NODE",
+                              "SLURM_DISTRIBUTION",
+                              "SLURM_DIST_PLANESIZE",
+                              "SLURM_EXPORT_ENV",
+                              "SLURM_GPUS_ON_NODE",
+                              "SLURM_GPU_BIND",
+                              "SLURM_GPU_FREQ",
+                              "SLURM_GTIDS",
+                              "SLURM_HINT",
+                              "SLURM_JOBID",
+                              "SLURM_JOB_ACCOUNT",
+                              "SLURM_JOB_DEPENDENCY",
+                              "SLURM_JOB_END_TIME",
+                              "SLURM_JOB_GID",
+                              "SLURM_JOB_GPUS",
+                              "SLURM_JOB_ID",
+                              "SLURM_JOB_LICENSES",
+                              "SLURM_JOB_NAME",
+                              "SLURM_JOB_NODELIST",
+                              "SLURM_JOB_NUM_NODES",
+                              "SLURM_JOB_PARTITION",
+                              "SLURM_JOB_QOS",
+                              "SLURM_JOB_RESERVATION",
+                              "SLURM_JOB_START_TIME",
+                              "SLURM_JOB_UID",
+                              "SLURM_JOB_USER",
+                              "SLURM_LAUNCH_NODE_IPADDR",
+                              "SLURM_LOCALID",
+                              "SLURM_NNODES",
+                              "SLURM_NODEID",
+                              "SLURM_NODELIST",
+                              "SLURM_NODE_ALIASES",
+                              "SLURM_NPROCS",
+                              "SLURM_NTASKS",
+                              "SLURM_NTASKS_PER_CORE",
+                              "SLURM_NTASKS_PER_GPU",
+                              "SLURM_NTASKS_PER_SOCKET",
+                              "SLURM_OVERCOMMIT",
+                              "SLURM_OVERLAP",
+                              "SLURM_PRIO_PROCESS",
+                              "SLURM_PROCID",
+                              "SLURM_PROFILE",
+                              "SLURM_RESTART_COUNT",
+                              "SLURM_SCRIPT_CONTEXT",
+                              "SLURM_SHARDS_ON_NODE",
+                              "SLURM_SUBMIT_DIR",
+                              "SLURM_SUBMIT_HOST",
+                              "SLURM_TASKS_PER_NODE",
+                              "SLURM_TASK_PID",
+                              "SLURM_THREADS_PER_CORE",
+                              "SLURM_TOPOLOGY_ADDR",
+                              "SLURM_TOPOLOGY_ADDR_PATTERN",
+                              "SLURM_TRES_PER_TASK",
+                              "SLURM_UMASK",
+                              "SLURM_WORKING_CLUSTER",
+                              "SLURMD_NODENAME"};
+  constexpr std::array<std::string_view, 8> kPrefixes{"SLURM_ARRAY_", "SLURM_CONTAINER", "SLURM_CPU_BIND",
+                                                      "SLURM_HET_",   "SLURM_MEM_BIND",  "SLURM_PTY_",
+                                                      "SLURM_SRUN_",  "SLURM_STEP"};
+  return kNames.contains(name) || name.contains("_HET_GROUP_") ||
+         std::ranges::any_of(kPrefixes, [&](auto prefix) { return name.starts_with(prefix); });
+}
+
 /// Set by bash itself, or by Slurm for a task.
 bool is_of_bash(std::string_view name) {
   constexpr std::array<std::string_view, 16> kNames{
       "RANDOM", "SECONDS", "LINENO", "EUID",  "UID",   "PPID",     "PWD",        "OLDPWD",
       "IFS",    "OPTARG",  "OPTIND", "REPLY", "SHLVL", "HOSTTYPE", "PIPESTATUS", "FUNCNAME"};
-  constexpr std::array<std::string_view, 6> kPrefixes{"BASH", "SLURM", "OMPI_", "PMI", "EPOCH", "OSTYPE"};
-  // Slurm sets these only if the job asks for them (sbatch(1), output environment variables).
-  constexpr std::array<std::string_view, 10> kIfAskedFor{
-      "SLURM_NTASKS_PER_NODE", "SLURM_CPUS_PER_TASK",    "SLURM_CPUS_PER_GPU", "SLURM_GPUS",
-      "SLURM_GPUS_PER_NODE",   "SLURM_GPUS_PER_TASK",    "SLURM_MEM_PER_NODE", "SLURM_MEM_PER_GPU",
-      "SLURM_MEM_PER_CPU",     "SLURM_JOB_CPUS_PER_NODE"};
-  if (std::ranges::find(kIfAskedFor, name) != kIfAskedFor.end()) return false;
-  return std::ranges::find(kNames, name) != kNames.end() ||
+  constexpr std::array<std::string_view, 5> kPrefixes{"BASH", "OMPI_", "PMI", "EPOCH", "OSTYPE"};
+  return std::ranges::find(kNames, name) != kNames.end() || is_of_slurm(name) ||
          std::ranges::any_of(kPrefixes, [&](auto prefix) { return name.starts_with(prefix); });
 }
 

@@ -20,6 +20,7 @@
 #include "shell/answers.h"
 #include "shell/failing.h"
 #include "shell/launchers.h"
+#include "shell/mpirun.h"
 #include "shell/notes.h"
 #include "shell/pipes.h"
 #include "shell/places.h"
@@ -43,10 +44,6 @@ namespace fs = std::filesystem;
 constexpr int kNotFound = 127;
 constexpr int kFailed = 1;
 
-bool is_mpi(const std::string& name) {
-  return name.starts_with("mpi") || name == "orterun";
-}
-
 class Recorder final : public Watcher {
  public:
   Recorder(const RecordRequest& request, ScratchLayer& layer, OwnFiles own)
@@ -65,11 +62,11 @@ class Recorder final : public Watcher {
     layer_.permit(own_.trace());
     layer_.permit(own_.output());
     make_given_files(request_, layer_, written_);
-    std::error_code error;
-    if (!request_.chdir.empty() && !fs::exists(request_.chdir, error)) {
-      recording_.not_here.push_back(request_.chdir);
-      (void)layer_.make_folder(request_.chdir);
-    }
+    constexpr std::uint64_t kLargest = 1U << 20U;
+    static const RE2 kListsJobs(R"((?m)^[^#\n]*\bjobs\s*(?:-\w|[|)>`]|$))");
+    lists_jobs_ =
+        RE2::PartialMatch(sys::read_regular_file(request_.script, kLargest).value_or(""), kListsJobs);
+    make_folder_that_is_not_here(request_.chdir);
     return make_own_files(own_, request_);
   }
 
@@ -157,6 +154,7 @@ class Recorder final : public Watcher {
       written_.copied(start, argv);
       if (can) tools_.places(start.pid, recording_.commands.size());
       note(start, argv, Fate::recorded);
+      if (failing_.is_now(recording_.commands)) return answer({"", kFailed});
       return can ? start.path : answer({});
     }
     if (changes_files(name)) {
@@ -182,7 +180,8 @@ class Recorder final : public Watcher {
   std::string answer_to(const ProgramStart& start, Words argv, Answer said) {
     const auto name = program_name(argv[0]);
     const auto line = places_.line_of(start.pid);
-    if (failing_.concerns(argv) || commands_.asks_killed(argv)) said = Answer{"", kFailed};
+    const bool gets_none = request_.unanswered.contains(line) && asks_host(argv);
+    if (failing_.concerns(argv) || commands_.asks_killed(argv) || gets_none) said = refused(argv);
     if (Allocation::is_port(text::trim(said.text))) said.text = free_port(start) + "\n";
     static const Options kKnown{"hostname",      "getent", "host",  "dig",    "nslookup", "ray",
                                 "get_free_port", "conda",  "mamba", "sbatch", "curl",     "wget"};
@@ -207,11 +206,20 @@ class Recorder final : public Watcher {
     note(start, std::move(argv), started ? Fate::launcher : Fate::recorded);
     if (!started) return answer({"", failing_.is_now(recording_.commands) ? kFailed : 0});
     launchers_.insert(start.pid);
+    make_folder_that_is_not_here(started->folder);
     tasks_.starts(started->tasks, request_.all_tasks);
-    StartOfTasks how{recording_.commands.size() - 1, steps_, is_mpi(name), {}};
+    StartOfTasks how{recording_.commands.size() - 1, steps_, is_mpirun(name), {}};
     if (name == "timeout" && failing_.server()) how.until = end_of_timeout(started->argv);
     if (!started->tasks.empty()) ++steps_;
     return scripts_.put(script_of_tasks(*started, how, request_, own_));
+  }
+
+  /// Of the cluster; nothing if it is empty.
+  void make_folder_that_is_not_here(const std::string& folder) {
+    std::error_code error;
+    if (folder.empty() || fs::exists(folder, error)) return;
+    recording_.not_here.push_back(folder);
+    (void)layer_.make_folder(folder);
   }
 
   /// When `timeout 10m PROGRAM`, the last command, ends its program; nullopt: never.
@@ -232,7 +240,8 @@ class Recorder final : public Watcher {
                       : is_own(address) ? "localhost"
                                         : address) +
                      fmt::format("/{}", port)};
-    const bool answers = failing_.silent()
+    const bool gets_none = failing_.silent() || request_.unanswered.contains(places_.line_of(pid));
+    const bool answers = gets_none
                              ? !node && !is_own(address)
                              : !commands_.asks_killed(argv) &&
                                    (commands_.is_served(std::to_string(port)) || commands_.asks_again(argv));
@@ -251,6 +260,7 @@ class Recorder final : public Watcher {
   [[nodiscard]] bool outlives_its_end() const override {
     return !failing_.server() || failing_.server_hangs();
   }
+  [[nodiscard]] bool lists_jobs() const override { return lists_jobs_; }
   [[nodiscard]] bool never_ends() const override { return failing_.server_hangs(); }
   void on_kill(pid_t pid) override { commands_.killed(pid); }
   [[nodiscard]] bool may_be_ahead() const override { return failing_.may_be_ahead(); }
@@ -316,7 +326,10 @@ class Recorder final : public Watcher {
   }
 
   void on_change(pid_t pid, const std::string& path) override {
-    if (tasks_.of(pid)) written_.by_task(path);
+    const auto task = tasks_.of(pid);
+    if (!task) return;
+    written_.by_task(path);
+    writers_[path].insert(task->rank);
   }
   void on_no_folder(const std::string& path) override { notes_.no_folder(path); }
 
@@ -331,6 +344,7 @@ class Recorder final : public Watcher {
     auto end_code = WIFEXITED(end.status) ? WEXITSTATUS(end.status) : kSignal + WTERMSIG(end.status);
     places_.read();
     keep_trace();
+    note_waits_of_tasks();
     keep_shells_above();
     keep_environment();
     recording_.all_tasks = request_.all_tasks;
@@ -372,6 +386,28 @@ class Recorder final : public Watcher {
   }
 
  private:
+  /// `while [ ! -f done ]; do sleep 1; done` of a task, for a file that another task writes: here that one
+  /// has run before.
+  void note_waits_of_tasks() {
+    static const RE2 kLoop(R"((?:^|[;&|{(]|\bthen|\belse|\bdo)\s*(?:while|until)\b)");
+    for (const auto& one : recording_.traced) {
+      const auto words = shell::words_of(one.text);
+      const auto test = std::ranges::find_if(words, [](const auto& word) {
+        return word == "-f" || word == "-e" || word == "-s" || word == "-d";
+      });
+      const auto task = tasks_.of(one.shell);
+      if (!task || words.empty() || test == words.end() || test + 1 == words.end()) continue;
+      if (words[0] != "[" && words[0] != "[[" && words[0] != "test") continue;
+      const auto writers = writers_.find((fs::path(folder()) / *(test + 1)).lexically_normal());
+      const bool by_other = writers != writers_.end() && !writers->second.contains(task->rank);
+      const auto line = one.line + (one.line_of_text > 0 ? one.line_of_text - 1 : 0);
+      const bool known =
+          std::ranges::any_of(recording_.waited_for, [&](const auto& other) { return other.line == line; });
+      if (by_other && !known && RE2::PartialMatch(places_.text_of_line(one.script, line), kLoop))
+        recording_.waited_for.push_back({line, *(test + 1), *test, 0, true});
+    }
+  }
+
   void keep_trace() {
     recording_.assignments = places_.trace().assignments();
     for (auto& one : recording_.assignments) {
@@ -585,11 +621,13 @@ class Recorder final : public Watcher {
   Waits waits_{request_.failing ? Waits(kWaitsOfFailure) : Waits()};
   std::set<pid_t> launchers_;  ///< that run
   bool has_begun_ = true;
-  std::set<pid_t> in_background_;                   ///< that bash started with &
-  std::set<pid_t> stand_ins_;                       ///< of programs
-  std::map<pid_t, std::string> called_;             ///< scripts that run, by their shells
-  std::optional<std::size_t> traced_at_early_end_;  ///< of the last of them that failed
-  std::set<pid_t> programs_;                        ///< processes that are no longer shells
+  bool lists_jobs_ = false;
+  std::set<pid_t> in_background_;                           ///< that bash started with &
+  std::set<pid_t> stand_ins_;                               ///< of programs
+  std::map<std::string, std::set<std::uint32_t>> writers_;  ///< files that tasks wrote: their ranks
+  std::map<pid_t, std::string> called_;                     ///< scripts that run, by their shells
+  std::optional<std::size_t> traced_at_early_end_;          ///< of the last of them that failed
+  std::set<pid_t> programs_;                                ///< processes that are no longer shells
 };
 
 /// Removed with all that is in it.

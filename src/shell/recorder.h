@@ -177,7 +177,8 @@ struct RecordRequest {
   bool keeps_trace = false;          ///< what runs after the script's own `set +x` is traced too
   std::vector<WrittenFile> files{};  ///< that were written before
   std::optional<FailingProgram> failing{};
-  std::uint64_t later = 0;  ///< seconds from now: `date` tells that time
+  std::set<std::uint32_t> unanswered{};  ///< lines whose queries to hosts of the job get no answer
+  std::uint64_t later = 0;               ///< seconds from now: `date` tells that time
   Allocation allocation;
   Limits limits;
 };

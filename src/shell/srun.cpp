@@ -19,7 +19,7 @@ constexpr std::string_view kWithValue =
     "container-mounts container-name container-save container-workdir S:core-spec cores-per-socket cpu-bind "
     "cpu-freq cpus-per-gpu c:cpus-per-task deadline delay-boot d:dependency m:distribution environment "
     "epilog "
-    "e:error x:exclude export extra B:extra-node-info gid gpu-bind gpu-freq G:gpus gpus-per-node "
+    "e:error x:exclude export export-file extra B:extra-node-info gid gpu-bind gpu-freq G:gpus gpus-per-node "
     "gpus-per-socket gpus-per-task gres gres-flags het-group hint i:input J:job-name jobid L:licenses "
     "mail-type "
     "mail-user mcs-label mem mem-bind mem-per-cpu mem-per-gpu mincpus mpi msg-timeout network F:nodefile "

@@ -42,11 +42,31 @@ std::vector<std::string> known_programs() {
 /// shell itself.
 std::string start_file(const OwnFiles& own, const RecordRequest& request) {
   return fmt::format(R"({0}() {{ exec {1} "$@" 198<{7}; }}
-conda() {{
-  command conda "$@"
-  [[ ${{1-}} == activate ]] || return 0
+nlaunch_conda() {{
+  command "$@"
+  shift
+  case ${{1-}} in
+    activate) ;;
+    deactivate)
+      [[ -n ${{CONDA_PREFIX-}} ]] || return 0
+      PATH=${{PATH/"$CONDA_PREFIX/bin:"/}}
+      unset CONDA_PREFIX CONDA_DEFAULT_ENV
+      [[ -n ${{NLAUNCH_CONDA_BELOW-}} ]] || return 0  # the environment before that one
+      export CONDA_PREFIX=${{NLAUNCH_CONDA_BELOW%%:*}}
+      export CONDA_DEFAULT_ENV=${{CONDA_PREFIX##*/}}
+      NLAUNCH_CONDA_BELOW=${{NLAUNCH_CONDA_BELOW#*:}}
+      PATH=$CONDA_PREFIX/bin:$PATH
+      return 0 ;;
+    *) return 0 ;;
+  esac
   [[ -n ${{NLAUNCH_CONDA-}} || -z ${{CONDA_EXE-}} ]] || NLAUNCH_CONDA=${{CONDA_EXE%/*/conda}}
-  [[ -n ${{NLAUNCH_CONDA-}} || -z ${{CONDA_PREFIX-}} ]] || NLAUNCH_CONDA=${{CONDA_PREFIX%/envs/*}}
+  # Only the environments of an installation tell where it is.
+  [[ -n ${{NLAUNCH_CONDA-}} || ${{CONDA_PREFIX-}} != *@(conda|mamba|forge)*/envs/* ]] ||
+    NLAUNCH_CONDA=${{CONDA_PREFIX%/envs/*}}
+  if [[ -n ${{CONDA_PREFIX-}} ]]; then
+    NLAUNCH_CONDA_BELOW=$CONDA_PREFIX:${{NLAUNCH_CONDA_BELOW-}}
+    PATH=${{PATH/"$CONDA_PREFIX/bin:"/}}
+  fi
   case ${{NLAUNCH_CONDA-}}:${{NLAUNCH_ACTIVATED-}} in
     :*conda*|:*mamba*|:*forge*)  # that was conda itself
       NLAUNCH_CONDA=$NLAUNCH_ACTIVATED
@@ -59,8 +79,9 @@ conda() {{
   [[ ${{2-base}} != base ]] || CONDA_PREFIX=${{NLAUNCH_CONDA-{5}/miniconda3}}
   PATH=$CONDA_PREFIX/bin:$PATH
 }}
-mamba() {{ conda "$@"; }}
-micromamba() {{ conda "$@"; }}
+conda() {{ nlaunch_conda conda "$@"; }}
+mamba() {{ nlaunch_conda mamba "$@"; }}
+micromamba() {{ nlaunch_conda micromamba "$@"; }}
 deactivate() {{
   unset NLAUNCH_ACTIVATED
   [[ -n ${{VIRTUAL_ENV-}} ]] || return 0
@@ -231,6 +252,9 @@ std::vector<std::string> environment_of(const RecordRequest& request, const OwnF
   if (first.gpus_per_node > 0) {
     entries.push_back(fmt::format("SLURM_GPUS_ON_NODE={}", first.gpus_per_node));
     entries.push_back(fmt::format("SLURM_GPUS_PER_NODE={}", first.gpus_per_node));
+    std::vector<std::string> gpus(first.gpus_per_node);
+    for (std::size_t i = 0; i < gpus.size(); ++i) gpus[i] = std::to_string(i);
+    entries.push_back("SLURM_JOB_GPUS=" + text::join(gpus, ","));
   }
   entries.insert(entries.end(), job.variables.begin(), job.variables.end());
   if (!job.components.empty()) {  // sbatch(1), output environment variables
@@ -355,6 +379,7 @@ std::string script_of_tasks(const Started& started, const StartOfTasks& start, c
     return script + fmt::format("export {}={}\n({})\ncode=$?\n((code == {})) && exit 124\nexit $code\n",
                                 kUntil, *start.until, command, kByTerm);
   }
+  if (!started.folder.empty()) script += fmt::format("cd {}\n", text::shell_quote(started.folder));
   if (started.tasks.empty()) return script + command + "\n";
   const auto size = started.tasks.size();
   // srun gives each task all of its own standard input.

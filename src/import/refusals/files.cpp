@@ -138,6 +138,29 @@ Sentences passes_output_on(const Examined& script) {
   });
 }
 
+/// A program that is given the file in which Slurm collects the output of the job.
+Sentences uses_the_jobs_output(const Examined& script) {
+  auto outputs = script.directives.outputs;
+  for (auto& name : outputs) {
+    RE2::GlobalReplace(&name, "%[jA]", script.allocation.job_id);
+    RE2::GlobalReplace(&name, "%x", script.allocation.job_name);
+    RE2::GlobalReplace(&name, "%u", shell::Allocation::kUser);
+    RE2::GlobalReplace(&name, "%a", std::to_string(script.allocation.array_task.value_or(0)));
+  }
+  std::erase(outputs, "/dev/null");
+  return of_each(script.recording.commands, [&](const auto& command) -> std::string {
+    if (command.fate != shell::Fate::recorded) return {};
+    for (const auto& output : outputs)
+      if (std::any_of(command.argv.begin() + 1, command.argv.end(),
+                      [&](const auto& word) { return shell::names_path(word, output, false); }))
+        return fmt::format(
+            "line {}: `{}` uses the output of the job itself (#SBATCH --output), which is in the "
+            "logs of the roles: leave it out",
+            command.line, text::printable(shell::program_name(command.argv[0])));
+    return {};
+  });
+}
+
 Sentences lacks_a_folder(const Examined& script) {
   return of_each(script.recording.no_folder, [&](const auto& one) {
     const auto folder = one.name.substr(0, one.name.rfind('/') + 1);
@@ -222,6 +245,7 @@ std::span<const Refusal> refusals_of_files() {
       Refusal{"import.name", decides_by_a_name},
       Refusal{"import.tool", needs_another_tool},
       Refusal{"import.output-file", passes_output_on},
+      Refusal{"import.output-file", uses_the_jobs_output},
       Refusal{"import.no-folder", lacks_a_folder},
       Refusal{"import.unknown-contents", reads_unknown_contents},
       Refusal{"import.placeholder", has_a_placeholder},

@@ -7,6 +7,9 @@
 #include "base/secrets.h"
 #include "base/text.h"
 #include "import/refusals/refusal.h"
+#include "shell/launchers.h"
+#include "shell/mpirun.h"
+#include "shell/srun.h"
 
 /// How the script starts a program: by what, with which GPUs, arguments and secrets.
 namespace nlaunch::import {
@@ -118,13 +121,86 @@ Sentences starts_in_parallel(const Examined& script) {
   });
 }
 
+/// What import does not understand of an mpirun; empty if it is something else.
+std::string why_no_mpirun(const shell::Words& argv) {
+  if (argv.empty() || !shell::is_mpirun(shell::program_name(argv[0])) || shell::has(argv, ":")) return {};
+  const auto call = shell::read_mpirun(argv);
+  if (!call.unknown.empty())
+    return fmt::format(
+        "import does not know the option {} of {}: the next word may be its value or the program. "
+        "Leave it out, or write it with = if it has a value",
+        text::printable(call.unknown[0]), shell::program_name(argv[0]));
+  if (call.mapping == shell::Mapping::cyclic)
+    return fmt::format(
+        "this {} numbers its processes round the nodes (node, --bynode), but a plan node by node: "
+        "use --map-by slot, or one process on each node",
+        shell::program_name(argv[0]));
+  return {};
+}
+
 Sentences has_a_step_of_several(const Examined& script) {
   return of_roles(script, [](const ImportedRole& role, const Part& part) -> std::string {
     if (!is_not_taken_apart(part)) return {};
+    if (const auto why = why_no_mpirun(part.argv); !why.empty())
+      return fmt::format("line {}: {}", role.line, why);
     return fmt::format(
         "line {}: this step cannot be imported. It starts several programs (`a : b`, --multi-prog), or its "
         "nodes are not nodes of the job: give each program its own step, on nodes of the job",
         role.line);
+  });
+}
+
+/// `mpirun --hostfile FILE`, where the hosts in FILE have other numbers of processes than the job's nodes.
+Sentences places_by_a_file(const Examined& script) {
+  return of_each(script.recording.commands, [&](const auto& command) -> std::string {
+    if (command.fate != shell::Fate::launcher || !shell::is_mpirun(shell::program_name(command.argv[0])))
+      return {};
+    const auto file = shell::read_mpirun(command.argv).hostfile;
+    const auto given = std::ranges::find_if(command.given, [&](const shell::WrittenFile& one) {
+      return !file.empty() && one.text && one.path.ends_with(file.substr(file.rfind('/') + 1));
+    });
+    if (given == command.given.end()) return {};
+    std::vector<std::string> hosts;
+    for (const auto& [host, slots] : shell::hosts_in_file(*given->text))
+      hosts.push_back(fmt::format("{}:{}", host, slots.value_or(script.allocation.tasks_per_node)));
+    auto by_file = command.argv;
+    const std::vector<std::string> option{"-H", text::join(hosts, ",")};
+    by_file.insert(by_file.begin() + 1, option.begin(), option.end());
+    const auto placed = shell::started_by(command.argv, script.allocation);
+    const auto wanted = shell::started_by(by_file, script.allocation);
+    if (hosts.empty() || (wanted && placed && wanted->tasks == placed->tasks)) return {};
+    return fmt::format(
+        "line {}: the hosts in {} do not get the processes that the job's nodes get in a plan: name "
+        "them with -H host:N,host:N",
+        command.line, text::printable(file));
+  });
+}
+
+/// A word that is a program, whatever stands before it.
+bool is_program(const std::string& word) {
+  static const shell::Options kPrograms{"accelerate", "bash", "conda", "deepspeed", "julia",
+                                        "node",       "ray",  "sh",    "sgl",       "torchrun",
+                                        "uv",         "vllm", "nsys",  "ncu"};
+  const auto name = shell::program_name(word);
+  const auto launchers = shell::names_of_launchers();
+  return word.contains('/') || name.starts_with("python") || kPrograms.contains(name) ||
+         std::ranges::find(launchers, name) != launchers.end();
+}
+
+/// `srun --quotatype spot python train.py`: whether a site's option has a value is not known.
+Sentences has_an_unknown_option(const Examined& script) {
+  return of_each(script.recording.commands, [&](const auto& command) -> std::string {
+    if (command.fate != shell::Fate::launcher || shell::program_name(command.argv[0]) != "srun") return {};
+    const auto options = shell::options_of_srun(command.argv);
+    const auto program = shell::words_of_srun(command.argv);
+    const auto words = shell::rest(command.argv, program);
+    if (options.empty() || options.back().known || options.back().value || words.size() < 2 ||
+        is_program(words[0]) || !is_program(words[1]))
+      return {};
+    return fmt::format(
+        "line {}: srun itself does not know --{}: is `{}` its value, or the program? Write --{}={}",
+        command.line, text::printable(options.back().name), text::printable(words[0]),
+        text::printable(options.back().name), text::printable(words[0]));
   });
 }
 
@@ -155,43 +231,17 @@ Sentences starts_a_daemon(const Examined& script) {
   });
 }
 
-/// `kill -9 $(nvidia-smi --query-compute-apps=pid …)`, `kill %1`, `fuser -k 8000/tcp`, `ray stop`.
-struct UnknownKill {
-  std::string text;
-  std::string file;  ///< that contains it
-  std::uint32_t line = 0;
-  std::optional<std::size_t> command{};  ///< its index, if it is a program of its own
-};
-
-std::vector<UnknownKill> unknown_kills(const shell::Recording& recording) {
-  static const RE2 kPid(R"(-?\d+)");
-  std::vector<UnknownKill> kills;
-  for (const auto& one : recording.traced) {
-    const auto words = shell::words_of(one.text);
-    if (words.empty() || words[0] != "kill" || shell::has(words, "-0") || shell::has(words, "-l")) continue;
-    const auto is_process = [](const std::string& word) { return RE2::FullMatch(word, kPid); };
-    const auto first = words.size() > 1 && words[1].starts_with('-') ? 2 : 1;
-    const auto of_option = first == 2 && (words[1] == "-s" || words[1] == "-n") ? 1 : 0;
-    if (std::none_of(words.begin() + std::min<std::ptrdiff_t>(first + of_option, std::ssize(words)),
-                     words.end(), is_process))
-      kills.push_back({one.text, one.script, one.line});
-  }
-  for (std::size_t i = 0; i < recording.commands.size(); ++i) {
-    const auto& one = recording.commands[i];
-    const auto name = shell::program_name(one.argv[0]);
-    const bool fuser = name == "fuser" && std::ranges::any_of(one.argv, [](const auto& word) {
-                         return word.starts_with("-k") || word == "--kill";
-                       });
-    const bool ray = name == "ray" && one.argv.size() > 1 && one.argv[1] == "stop";
-    if (fuser || ray || name == "kill")
-      kills.push_back({text::shell_join(one.argv), one.script, one.line, i});
-  }
-  return kills;
-}
-
 /// A program in the background that only the cluster knows to be stopped, before another one starts.
 Sentences stops_unknown_programs(const Examined& script) {
   const auto& recording = script.recording;
+  const auto by_id = of_roles(script, [](const ImportedRole& role, const Part& part) -> std::string {
+    if (part.program.empty() || shell::program_name(part.program[0]) != "kill") return {};
+    return fmt::format(
+        "line {}: `{}` ends a process by its id, which is another one in each run: use the shell's "
+        "own kill, kill $PID",
+        role.line, text::printable(text::shell_join(part.program)));
+  });
+  if (!by_id.empty()) return by_id;
   const auto kills = unknown_kills(recording);
   if (kills.empty()) return {};
   const auto first_trace = [&](const std::string& file, std::uint32_t line) {
@@ -369,6 +419,8 @@ std::span<const Refusal> refusals_of_programs() {
       Refusal{"import.xargs", uses_parallel_xargs},
       Refusal{"import.parallel", starts_in_parallel},
       Refusal{"import.step", has_a_step_of_several},
+      Refusal{"import.step", places_by_a_file},
+      Refusal{"import.step", has_an_unknown_option},
       Refusal{"import.empty-host", lacks_a_host},
       Refusal{"import.detaches", starts_a_daemon},
       Refusal{"import.kill", stops_unknown_programs},

@@ -91,7 +91,7 @@ void check_not_waited_for(const LintInput& input, Report& report) {
   const bool job = !input.batch.empty();
   // Meant to go on when the script has ended.
   static const RE2 kDetaches(R"re(\b(?:nohup|setsid|disown|daemonize|screen|tmux)\b)re");
-  if (!job && (input.slurm || RE2::PartialMatch(input.script->file->text, kDetaches))) return;
+  if (!job && RE2::PartialMatch(input.script->file->text, kDetaches)) return;
   const auto& commands = input.script->commands;
   const ScriptCommand* last = nullptr;
   for (const auto& command : commands) {
@@ -127,6 +127,31 @@ const Registered<Rule> not_waited_for_rule{{
         "on, and the exit code says nothing of them.",
     .source = "sbatch(1); bash(1), wait",
     .check = check_not_waited_for,
+}};
+
+/// `$DRY_RUN && echo done` as the last line.
+void check_fails_after_success(const LintInput& input, Report& report) {
+  if (!input.script || input.script->exit_code == 0 || input.script->last_line == 0) return;
+  const SourceLines lines(input.script->file);
+  static const RE2 kTest(R"re(^\s*(?:\[\[?\s|test\s|\(\(|\$\{?\w+\}?\s*(?:&&|\|\|)|!?\s*grep\s).*|.*&&)re");
+  const auto line = lines.line(input.script->last_line);
+  if (!RE2::PartialMatch(line, kTest)) return;
+  report.note(lines.whole(input.script->last_line),
+              {fmt::format("the script exits with {} although all its programs have succeeded",
+                           input.script->exit_code),
+               "its exit code is that of its last command, a test that is false: the job counts as failed",
+               "if …; then …; fi, or exit 0 below", ""});
+}
+
+const Registered<Rule> fails_after_success_rule{{
+    .order = 512,
+    .name = "fails-after-success",
+    .title = "a script that fails after a success",
+    .explain = "`TEST && COMMAND` returns the code of TEST if it is false. As the last command, it is the "
+               "code of the "
+               "script. Found by running the script.",
+    .source = "bash(1), Lists, EXIT STATUS",
+    .check = check_fails_after_success,
 }};
 
 /// Where a line's text goes to a program that only passes it on: "| tee log", "|& grep -v INFO".

@@ -28,7 +28,8 @@ bool names_any(std::string_view path, std::initializer_list<std::string_view> pa
 }
 
 void check_output_overwritten(const LintInput& input, Report& report) {
-  if (!input.script || find_option(input.batch, "--array") != nullptr) return;
+  if (!input.script) return;
+  const bool array = find_option(input.batch, "--array") != nullptr;
   const auto* mode = find_option(input.batch, "--open-mode");
   if (mode != nullptr && mode->text.ends_with("append")) return;
   for (const auto& option : input.batch) {
@@ -36,6 +37,8 @@ void check_output_overwritten(const LintInput& input, Report& report) {
         option.text.starts_with("--error") ? value_of(option, "--error") : value_of(option, "--output");
     if (path.empty() || path == "/dev/null" || names_any(path, {"%j", "%J", "%A", "%N", "%n", "%t", "$"}))
       continue;
+    // That all tasks of an array share it is told by another rule.
+    if (array && !names_any(path, {"%a"})) continue;
     report.note(option.span,
                 {fmt::format("the next job overwrites {}", text::printable(path)),
                  "its name does not contain the job id: submitting the script again erases the log of a "

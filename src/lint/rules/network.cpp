@@ -486,6 +486,7 @@ void check_visible_devices(const LintInput& input, Report& report) {
       const auto devices = value ? devices_of(*value) : std::nullopt;
       all_known = all_known && devices.has_value();
       if (!devices) break;
+      if (devices->empty()) continue;  // a program that needs none
       seen.insert(devices->begin(), devices->end());
       last = environment.find(name);
     }
@@ -503,9 +504,14 @@ void check_visible_devices(const LintInput& input, Report& report) {
                                 "leave it out (Slurm sets it to the job's GPUs)", ""});
       continue;
     }
-    if (seen.size() >= *input.gpus || has_one_per_task(*input.script, name, *input.gpus)) continue;
-    report.warning(last->span, {fmt::format("{}={} exposes {} of the {} that the job requests", name,
-                                            *last->value, seen.size(), text::count(*input.gpus, "GPU")),
+    // Outside of a job, the others may be meant for somebody else.
+    const bool job = input.slurm || !input.batch.empty();
+    if (!job || seen.size() >= *input.gpus || has_one_per_task(*input.script, name, *input.gpus)) continue;
+    const auto own = devices_of(*last->value).value_or(std::vector<std::string>{}).size();
+    report.warning(last->span, {fmt::format("{} exposes {} of the {} that the job requests",
+                                            own == seen.size() ? fmt::format("{}={}", name, *last->value)
+                                                               : fmt::format("{} of all programs", name),
+                                            seen.size(), text::count(*input.gpus, "GPU")),
                                 "the others stay idle for the whole job",
                                 "leave it out (Slurm sets it to the job's GPUs), or request fewer", ""});
   }

@@ -94,6 +94,13 @@ bool is_searched(const SourceFile& file, const std::string& port) {
   return RE2::PartialMatch(file.text, looks) && RE2::PartialMatch(file.text, counts);
 }
 
+/// A function that tries one port after the other, `while taken "$port"; do port=$((port + 1)); done`.
+bool has_port_search(const SourceFile& file) {
+  static const RE2 kLooks(R"re(/dev/tcp/[^\n]*\$|\b(?:lsof|ss|netstat|nc|fuser)\s[^\n]*\$)re");
+  static const RE2 kCounts(R"re((?i)\b\w*port\w*=["']?\$\(\(\s*\$?\w*port\w*\s*\+|\(\(\s*\w*port\w*\s*\+)re");
+  return RE2::PartialMatch(file.text, kLooks) && RE2::PartialMatch(file.text, kCounts);
+}
+
 /// The fixed ports of the script's programs, each once.
 std::vector<FixedPort> fixed_ports(const LintInput& input) {
   const auto& script = *input.script;
@@ -108,7 +115,12 @@ std::vector<FixedPort> fixed_ports(const LintInput& input) {
           const auto next = one.works ? listened_port(one) : std::nullopt;
           return next && next->port == listened->port;
         });
-    if (!same || is_searched(*script.file, listened->port)) continue;
+    const bool is_on_the_line =
+        program.span.source_line().find(listened->port) != std::string::npos || listened->by_default;
+    const bool may_be_searched = !is_on_the_line && std::ranges::any_of(input.files, [](const auto& file) {
+      return has_port_search(*file);
+    });
+    if (!same || is_searched(*script.file, listened->port) || may_be_searched) continue;
     const bool written = listened->by_default || std::ranges::any_of(input.files, [&](const auto& file) {
                            return file->text.find(listened->port) != std::string::npos;
                          });

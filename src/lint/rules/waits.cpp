@@ -557,6 +557,34 @@ const Registered<Rule> code_with_page_rule{{
     .check = check_code_with_page,
 }};
 
+/// `code=$(curl -s -o /dev/null -w '%{http_code}' URL || echo 000)`: curl has printed 000 itself.
+void check_code_twice(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  static const RE2 kAgain(
+      R"re(\bcurl\s[^|;]*%\{http_code\}[^|;]*\|\|\s*(?:echo|printf)\s+(?:-n\s+)?["']?(\d{1,3})\b)re");
+  const SourceLines lines(input.script->file);
+  for (const auto number : lines_of_commands(lines)) {
+    std::string printed;
+    if (!RE2::PartialMatch(lines.command(number), kAgain, &printed)) continue;
+    report.warning(
+        lines.whole(number),
+        {fmt::format("if nobody answers, this yields 000{}, not {}", printed, printed),
+         fmt::format("curl prints the code 000 itself when it cannot connect, and the echo adds to it: a "
+                     "comparison with {} fails",
+                     printed),
+         "curl -s -o /dev/null -w '%{http_code}' URL || true", ""});
+  }
+}
+
+const Registered<Rule> code_twice_rule{{
+    .order = 511,
+    .name = "code-twice",
+    .title = "a status code that is printed twice",
+    .explain = "-w prints the code also after a failure: 000 if there was no answer.",
+    .source = "curl(1), --write-out, http_code",
+    .check = check_code_twice,
+}};
+
 const Registered<Rule> endless_wait_rule{{
     .order = 451,
     .name = "endless-wait",

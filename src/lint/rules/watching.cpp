@@ -61,7 +61,9 @@ const Program* client_of(const Script& script, std::size_t server) {
   for (std::size_t i = server + 1; i < script.programs.size(); ++i) {
     const auto& program = script.programs[i];
     const bool later = program.span.file == first.span.file && program.span.line > first.span.line;
-    if (program.works && later && !program.background && !is_server(program) &&
+    const auto name = program_name(program.words[0]);
+    const bool moves = name == "mv" || name == "cp" || name == "ln";
+    if (program.works && later && !program.background && !is_server(program) && !moves &&
         !shell::had_ended(first.waited, program.waited) && !shell::was_ended(first.waited, program.waited))
       return &program;
   }
@@ -345,30 +347,47 @@ void check_setup_unchecked(const LintInput& input, Report& report) {
   const bool batch = input.slurm || !input.batch.empty();
   OptionByShell errexit(script, kErrexit);
   const SourceLines lines(script.file);
-  std::map<Need, const ScriptCommand*> first;
-  bool works = false;
+  using Prepared = std::map<Need, const ScriptCommand*>;
+  std::map<int, Prepared> pending;  // by shell: that of the script, and those of `bash -c TEXT`
+  std::map<Need, std::vector<const ScriptCommand*>> all;  // with a program behind them
+  const auto commit = [&](int shell) {
+    for (const auto& [need, command] : pending[shell]) {
+      auto& told = all[need];
+      const auto same_line = [&](const ScriptCommand* one) { return one->span.line == command->span.line; };
+      if (std::ranges::none_of(told, same_line)) told.push_back(command);
+    }
+    pending[shell].clear();
+  };
   for (const auto& command : script.commands) {
     const bool ends = errexit.after(command);
     if (command.span.file != script.file) continue;
-    // The programs of a pipeline have shells of their own.
-    works = command.works && !first.empty();
-    if (works) break;
-    if (command.shell != script.shell || ends) continue;
+    if (command.works) {
+      // The programs of a pipeline have shells of their own.
+      commit(script.shell);
+      commit(command.shell);
+    }
+    if (ends || (command.shell != script.shell && script.shells_above.contains(command.shell))) continue;
     // Of several directories in turn, the last.
-    if (program_name(command.words[0]) == "cd") first.erase(Need::folder);
+    if (program_name(command.words[0]) == "cd") pending[command.shell].erase(Need::folder);
     if (is_checked(lines, command)) continue;
     if (const auto what = preparation(command, batch); what.need != Need::nothing)
-      first.try_emplace(what.need, &command);
+      pending[command.shell].try_emplace(what.need, &command);
   }
   static const RE2 kErrTrap(R"re((?m)^\s*trap\s.*\bERR\b)re");
-  if (!works || RE2::PartialMatch(script.file->text, kErrTrap)) return;
-  for (const auto& [need, command] : first)
+  if (RE2::PartialMatch(script.file->text, kErrTrap)) return;
+  for (const auto& [need, commands] : all) {
+    constexpr std::size_t kShown = 3;
+    std::vector<std::string> others;
+    for (std::size_t i = 1; i < std::min(commands.size(), kShown + 1); ++i)
+      others.push_back(std::to_string(commands[i]->span.line));
     report.note(
-        command->span,
-        {fmt::format("if this {} fails, the script goes on", preparation(*command, batch).name),
+        commands[0]->span,
+        {fmt::format("if this {} fails, the script goes on{}{}", preparation(*commands[0], batch).name,
+                     others.empty() ? "" : "; so it does in line ", text::join(others, ", ")),
          consequence_of(need),
          batch ? "set -e below the #SBATCH lines, or … || exit 1 here" : "set -e above, or … || exit 1 here",
          ""});
+  }
 }
 
 const Registered<Rule> setup_unchecked_rule{{

@@ -100,6 +100,20 @@ TEST(Launchers, MpirunFillsOneNodeAfterTheOther) {
   EXPECT_EQ(started("orterun --bind-to none a", 1, 2), "a | 0/0@0 1/1@0");
 }
 
+TEST(Launchers, MpirunPlacesByHosts) {
+  EXPECT_EQ(started("mpirun -np 2 -H rec-node-1:2 a"), "a | 0/0@1 1/1@1");
+  EXPECT_EQ(started("mpirun -H rec-node-0,rec-node-1 a"), "a | 0/0@0 1/0@1");
+  EXPECT_EQ(started("mpirun -np 4 -host rec-node-0:1,rec-node-1:3 a"), "a | 0/0@0 1/0@1 2/1@1 3/2@1");
+  EXPECT_EQ(started("mpirun -H rec-node-0,rec-node-0,rec-node-1 a"), "a | 0/0@0 1/1@0 2/0@1");
+  EXPECT_EQ(started("mpiexec -n 4 -hosts rec-node-0,rec-node-1 -ppn 2 a"), "a | 0/0@0 1/1@0 2/0@1 3/1@1");
+  EXPECT_EQ(started("mpirun -np 2 --pernode a"), "a | 0/0@0 1/0@1");
+  EXPECT_EQ(started("mpirun -np 2 -N 1 a"), "a | 0/0@0 1/0@1");
+  EXPECT_EQ(started("mpirun --map-by ppr:2:node:pe=4 a"), "a | 0/0@0 1/1@0 2/0@1 3/1@1");
+  for (const auto* unknown : {"mpirun -np 4 --map-by node a", "mpirun -np 4 --bynode a",
+                              "mpirun -np 4 --rank-by node a", "mpirun -H n1 a", "mpirun --new-option x a"})
+    EXPECT_EQ(started(unknown), "nothing") << unknown;
+}
+
 TEST(Launchers, ContainersStartWhatStandsBehindTheirImage) {
   EXPECT_EQ(started("apptainer exec --nv -B /a:/b img.sif python x.py"), "python x.py");
   EXPECT_EQ(started("singularity --quiet exec img.sif bash -c ls"), "bash -c ls");

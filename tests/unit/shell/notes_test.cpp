@@ -28,7 +28,8 @@ TEST(Notes, PlaceholdersAreInAngles) {
 TEST(Notes, VariablesThatNothingSets) {
   EXPECT_EQ(unset("A=1\necho $A ${B} $C\n", {"C"}), "2: B");
   EXPECT_EQ(unset("for a in 1; do read b c; echo $a $b $c $d; done\n"), "1: d");
-  EXPECT_EQ(unset("# $a\n[ -z $b ]\nawk '{print $c}'\necho \\\\$d ${e:-1} $RANDOM $SLURM_X\n"), "");
+  EXPECT_EQ(unset("# $a\n[ -z $b ]\nawk '{print $c}'\necho \\\\$d ${e:-1} $RANDOM $SLURM_NODEID\n"), "");
+  EXPECT_EQ(unset("cd $SLURM_TMPDIR\n"), "1: SLURM_TMPDIR");
   EXPECT_EQ(unset("echo $a\necho $a\n"), "1: a");
   EXPECT_EQ(said(unset_in("echo $a\n", "echo $a\nexport a=1\n", {})), "");
   EXPECT_EQ(unset("python a.py 'b=${c}' \"$d's\" 'e'$f\n"), "1: d|1: f");

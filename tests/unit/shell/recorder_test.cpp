@@ -740,5 +740,65 @@ TEST_F(Recorded, AJobOfALaterTime) {
   }
 }
 
+TEST_F(Recorded, AllJobsOfAShellAreListed) {
+  const std::string three = "for i in 1 2 3; do python a.py $i & done\n";
+  EXPECT_EQ(commands(three + "n=$(jobs -p | wc -l)\nwait $(jobs -p)\npython b.py $n\n").back(),
+            "4: python b.py 3");
+  for (std::size_t i = 0; i < 3; ++i)
+    EXPECT_TRUE(had_ended(recording_.commands[i].waited, recording_.commands.back().waited)) << i;
+  // A shell that polls them, and one that waits for the next.
+  EXPECT_TRUE(record(three + "while [ -n \"$(jobs -rp)\" ]; do sleep 1; done\npython b.py\n").whole());
+  EXPECT_TRUE(record("for i in 1 2 3 4; do\n  while (($(jobs -rp | wc -l) >= 2)); do wait -n; done\n"
+                     "  python a.py $i &\ndone\nwait\n")
+                  .whole());
+}
+
+TEST_F(Recorded, QueriesMayGetNoAnswer) {
+  const std::string script = "c=$(curl -s -w '%{http_code}' localhost:80)\npython a.py $c $?\n";
+  EXPECT_EQ(commands(script), Lines{"2: python a.py 200 0"});
+  request_.unanswered = {1};
+  EXPECT_EQ(commands(script), Lines{"2: python a.py 000 7"});
+}
+
+TEST_F(Recorded, EachEnvironmentOfCondaComesInPlaceOfTheOneBefore) {
+  record("conda activate /a/env\nconda activate /b/env\npython a.py\n");
+  EXPECT_EQ(variable("CONDA_PREFIX"), "/b/env");
+  EXPECT_EQ(variable("PATH").find("/a/env"), std::string::npos);
+  record("conda activate /a/env\nconda activate /b/env\nconda deactivate\npython a.py\n");
+  EXPECT_EQ(variable("CONDA_PREFIX"), "/a/env");
+  record("conda activate /a/env\nconda deactivate\npython a.py\n");
+  EXPECT_EQ(variable("CONDA_PREFIX"), "(unset)");
+  EXPECT_EQ(variable("PATH").find("/a/env"), std::string::npos);
+  EXPECT_EQ(commands("micromamba create -n x\n"), Lines{"1: micromamba create -n x"});
+  // The folder of an environment tells where others are only if it is one of conda's own.
+  record("conda activate /a/envs/one\nconda activate two\npython a.py\n");
+  EXPECT_EQ(variable("CONDA_PREFIX"), std::string(Allocation::kHome) + "/miniconda3/envs/two");
+  record("conda activate /a/miniforge3/envs/one\nconda activate two\npython a.py\n");
+  EXPECT_EQ(variable("CONDA_PREFIX"), "/a/miniforge3/envs/two");
+}
+
+TEST_F(Recorded, ATaskThatWaitsForTheFileOfAnotherOne) {
+  request_.allocation.tasks_per_node = 2;
+  const std::string first = "if [ $SLURM_PROCID = 0 ]; then python a.py; touch done; fi\n";
+  ASSERT_EQ(record("srun bash -c '\n" + first + "while [ ! -f done ]; do sleep 1; done\npython b.py'\n")
+                .waited_for.size(),
+            1U);
+  EXPECT_EQ(recording_.waited_for[0].line, 3U);
+  EXPECT_EQ(recording_.waited_for[0].name, "done");
+  EXPECT_TRUE(recording_.waited_for[0].in_task);
+  EXPECT_TRUE(record("srun bash -c '\n" + first + "[ -f done ] && python b.py'\n").waited_for.empty());
+  EXPECT_TRUE(record("srun bash -c '\ntouch own\nwhile [ ! -f own ]; do sleep 1; done\npython b.py'\n")
+                  .waited_for.empty());
+}
+
+TEST_F(Recorded, SlurmNumbersTheGpusOfAJob) {
+  EXPECT_EQ(commands("for g in ${SLURM_JOB_GPUS//,/ }; do python a.py $g; done\n").size(), 8U);
+}
+
+TEST_F(Recorded, MpirunChangesTheFolder) {
+  record("mpirun -np 1 -wdir /scratch/x python a.py\n");
+  EXPECT_EQ(recording_.commands.back().folder, "/scratch/x");
+}
+
 }  // namespace
 }  // namespace nlaunch::shell

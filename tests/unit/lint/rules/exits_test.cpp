@@ -303,5 +303,21 @@ TEST(ErrorWithZero, BeforeAnExitWithoutANumber) {
     EXPECT_EQ(found("error-with-zero", script(fine)), Texts{}) << fine;
 }
 
+TEST(FailsAfterSuccess, ATestAsTheLastCommand) {
+  EXPECT_EQ(
+      whole("fails-after-success", script("LOUD=0\npython train.py\n[ $LOUD = 1 ] && echo done\n")),
+      (Texts{"the script exits with 1 although all its programs have succeeded",
+             "its exit code is that of its last command, a test that is false: the job counts as failed",
+             "if …; then …; fi, or exit 0 below", "bash(1), Lists, EXIT STATUS"}));
+  for (const std::string fine : {"python train.py\n[ 1 = 1 ] && echo done\n", "python train.py\nexit 3\n",
+                                 "python train.py\nif [ $X ]; then echo x; fi\n"})
+    EXPECT_EQ(found("fails-after-success", script(fine)), Texts{}) << fine;
+}
+
+TEST(NotWaitedFor, StepsWithoutDirectives) {
+  EXPECT_EQ(found("not-waited-for", script("srun -N1 vllm serve m &\nsrun -N1 python a.py &\n")),
+            Texts{"note job.sh:2:1 the script exits with 0 while srun still runs in the background"});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

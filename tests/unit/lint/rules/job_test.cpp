@@ -19,6 +19,8 @@ TEST(OutputOverwritten, ANameWithoutTheJobs) {
   EXPECT_EQ(of("output-overwritten", job("--output=log.txt")),
             Texts{"note job.sh:2:1 the next job overwrites log.txt"});
   EXPECT_EQ(of("output-overwritten", job("-e %x.err")).size(), 1U);
+  EXPECT_EQ(of("output-overwritten", job("-o log-%a.txt --array=0-1")).size(), 1U);
+  EXPECT_EQ(of("output-overwritten", job("-o log-%A_%a.txt --array=0-1")), Texts{});
   for (const std::string right :
        {"-o %j.out", "-o /dev/null", "-o log.txt --open-mode=append", "-o log.txt --array=0-1", "-N 1"})
     EXPECT_EQ(of("output-overwritten", job(right)), Texts{}) << right;

@@ -314,5 +314,19 @@ TEST(CodeWithPage, InOneText) {
     EXPECT_EQ(told(fine), Texts{}) << fine;
 }
 
+TEST(CodeTwice, CurlPrintsItItself) {
+  EXPECT_EQ(
+      whole("code-twice",
+            script("c=$(curl -s -o /dev/null -w '%{http_code}' localhost:80 || echo 000)\npython a.py $c\n")),
+      (Texts{"if nobody answers, this yields 000000, not 000",
+             "curl prints the code 000 itself when it cannot connect, and the echo adds to it: a comparison "
+             "with 000 fails",
+             "curl -s -o /dev/null -w '%{http_code}' URL || true", "curl(1), --write-out, http_code"}));
+  for (const std::string fine :
+       {"c=$(curl -s -w '%{http_code}' localhost:80 || true)\n", "c=$(curl -s localhost:80/n || echo 0)\n",
+        "c=$(curl -s -w '%{http_code}' localhost:80) || c=000\n"})
+    EXPECT_EQ(found("code-twice", script(fine + "python a.py\n")), Texts{}) << fine;
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

@@ -168,5 +168,23 @@ TEST(KillOnBadExit, OfRanksThatSrunStarts) {
   EXPECT_EQ(found("kill-on-bad-exit", script(job + "srun -K1 python t.py\nsrun -n1 python a.py\n")), Texts{});
 }
 
+TEST(SetupUnchecked, NamesTheOthersOfItsKind) {
+  EXPECT_EQ(found_on_node("setup-unchecked",
+                          "conda activate a\npython a.py\nconda activate b\npython b.py\nconda deactivate\n"),
+            Texts{"note job.sh:2:1 if this conda activate fails, the script goes on; so it does in line 4"});
+  EXPECT_EQ(found_on_node("setup-unchecked", "srun bash -c 'pip install x; python a.py'\n"),
+            Texts{"note job.sh:2:1 if this pip install fails, the script goes on"});
+  EXPECT_EQ(found_on_node("setup-unchecked", "srun bash -c 'set -e; pip install x; python a.py'\n"), Texts{});
+  EXPECT_EQ(found_on_node("setup-unchecked", "python a.py\nconda activate b\n"), Texts{});
+}
+
+TEST(DeathUnnoticed, AFileThatIsMovedIsNoClient) {
+  EXPECT_EQ(found_on_node(
+                "death-unnoticed",
+                "vllm serve m & S=$!\nuntil curl -sf localhost:8000/health; do kill -0 $S || exit 1; done\n"
+                "mv a.tmp a.url\nwait $S\n"),
+            Texts{});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint
