@@ -58,6 +58,19 @@ class Refusals(Import):
                 ("vllm serve m --port 8001 &\nsleep 60\npython a.py\nkill -9 $(nvidia-smi --query-compute-apps=pid --format=csv)\nvllm serve n --port 8001 &\nsleep 60\npython b.py\n",
                  "stops what runs then, such as engine, before engine-2 in line 5 starts: in the plan they would run at the same time. Split the script there"),
                 ("vllm serve m --port 8001 &\nsleep 60\npython a.py\nkill %1\npython b.py\n", "line 4: `kill %1` stops what runs then, such as engine"),
+                ("if ! curl -sf http://127.0.0.1:8114/; then\n  python -m my.sam_server --port 8114 &\n  sleep 30\nfi\npython eval.py --url http://127.0.0.1:8114\n",
+                 "line 1: the script asks `curl -sf http://127.0.0.1:8114/` once, and if nobody answers, it starts python my.sam_server (line 2): a plan cannot do one or the other."),
+                ("curl -sf localhost:8114/health || { echo start it first; exit 3; }\npython eval.py\n",
+                 "line 1: the script asks `curl -sf localhost:8114/health` once, and if nobody answers, it does not start python eval.py (line 2)"),
+                ("python a.py &\necho $! | xargs kill\npython train.py\n", "` ends a process by its id, which is another one in each run: use the shell's own kill, kill $PID"),
+                ("mpirun -np 4 --gugus hf python train.py\n", "line 1: import does not know the option --gugus of mpirun: the next word may be its value or the program."),
+                (TWO_NODES + "mpirun -np 4 --map-by node python train.py\n", "line 3: this mpirun numbers its processes round the nodes (node, --bynode), but a plan node by node"),
+                (TWO_NODES + "printf '%s slots=3\\n%s slots=1\\n' $(scontrol show hostnames) > hf\nmpirun -np 4 --hostfile hf python train.py\n",
+                 "line 4: the hosts in hf do not get the processes that the job's nodes get in a plan: name them with -H host:N,host:N"),
+                (TWO_NODES + "srun --quotatype spot python train.py\n", "line 3: srun itself does not know --quotatype: is `spot` its value, or the program? Write --quotatype=spot"),
+                ("#SBATCH -o log-%j.out\npython train.py\ngzip log-$SLURM_JOB_ID.out\n", "line 3: `gzip` uses the output of the job itself (#SBATCH --output), which is in the logs of the roles"),
+                ("#SBATCH --ntasks-per-node=2\nsrun bash -c '\nif [ $SLURM_PROCID = 0 ]; then python a.py; touch ok; fi\nwhile [ ! -f ok ]; do sleep 1; done\npython train.py'\n",
+                 "a task of a step waits for the file ok, which no role can do: let its program wait"),
                 ("ray start --head\npython a.py\nray stop\nray start --head\npython b.py\n", "line 3: `ray stop` stops what runs then, such as ray-head, before ray-head-2"),
                 ("ray start --head\nray job submit --no-wait -- python a.py\n", "returns when the job is submitted, and the run would end with it: leave --no-wait out [import.detaches]"),
                 ("apptainer instance start a.sif w\napptainer exec instance://w python a.py\n", "moves itself to the background"),
@@ -249,12 +262,43 @@ class Refusals(Import):
                               "gets out/*.npz as it is: where the script expands it without quotes, bash passes the files that match it on the cluster\n"),
                              ("#SBATCH --gpus-per-node=8\nCUDA_VISIBLE_DEVICES=4,5,6,7 python train.py\nCUDA_VISIBLE_DEVICES=0 python ref.py\n",
                               "note: line 2: learner has GPUs from 4 on in the script: the plan gives it GPUs from the first on\n"),
+                             ("python train.py --dir $SLURM_TMPDIR\n", "note: line 1: nothing sets $SLURM_TMPDIR, so it was empty: set it with --env SLURM_TMPDIR=VALUE\n"),
+                             ("git pull || true\npython train.py\n", "note: line 1: if git fails, the script goes on and exits with 0: here the run stops, and fails\n"),
+                             ("srun bash -c 'for s in 1 2; do python a.py $s; done'\n", "note: line 1: if a fails, the script exits with 0: here the run fails\n"),
+                             ("curl -s localhost:81/health && echo up\npython train.py\n",
+                              "note: line 1: the script asks `curl -s localhost:81/health` once, and starts the same programs whether it gets an answer or not: it is not imported\n"),
+                             ("for i in 1 2 3 4; do curl -s localhost:81/health && break; sleep 1; done\npython train.py\n",
+                              "note: line 1: it waits as the script does, until this exits with code 0; after 4 times without an answer the script goes on, and the run waits on\n"),
+                             ("python a.py &\npython train.py\n", "note: line 1: a goes on when the script has ended: here the run stops it\n"),
+                             ("env -u FOO_DEBUG python train.py\n", "note: line 1: the script removes FOO_DEBUG, which was not set here"),
+                             ("env -i A=1 python train.py\n", "note: line 1: `env -i` starts the program without the variables of the shell that calls the script: here it also gets those"),
+                             ("#SBATCH --gpus-per-node=4\nCUDA_VISIBLE_DEVICES=1 python b.py\nCUDA_VISIBLE_DEVICES=3 python c.py\n",
+                              "note: line 3: learner has GPUs from 3 on in the script: the plan gives it GPUs from the first on\n"),
                              ("ulimit -n 4096\npython train.py\n", "note: line 1: ulimit -n 4096: not imported\n")):
             with self.subTest(script):
                 result, experiment, _ = self.import_text(script)
                 self.assertEqual(result.returncode, 0, result.stderr)
                 self.assertIn(note, result.stderr)
                 self.assertIn(note.removeprefix("note: "), experiment.replace("# ", ""))
+
+    def test_what_the_script_stops_does_not_end_the_run(self):
+        begin = "vllm serve m --port 8000 &\nuntil curl -sf localhost:8000/health; do sleep 1; done\npython client.py\n"
+        for end in ("kill %1\nwait\n", "pkill -f 'vllm serve'\nwait\n", "killall vllm\nwait\n", "kill $(jobs -p)\nwait\n"):
+            with self.subTest(end):
+                roles = self.roles(begin + end)
+                self.assertNotIn("ends_run", roles["engine"])
+
+    def test_a_single_process_of_accelerate_is_not_a_rank(self):
+        one = "#SBATCH --gpus-per-node=%d\naccelerate launch %strain.py\n"
+        self.assertNotIn("rendezvous", self.roles(one % (1, ""))["learner"])
+        self.assertNotIn("rendezvous", self.roles(one % (4, "--num_processes 1 "))["learner"])
+        self.assertEqual(self.roles(one % (4, ""))["learner"]["rendezvous"], "torch")
+
+    def test_all_jobs_of_the_shell_are_waited_for(self):
+        text = "for i in 0 1 2; do\n  python ev.py --task $i &\ndone\nfor j in $(jobs -p); do wait $j || exit 1; done\npython train.py\n"
+        for _ in range(3):  # what runs in the background ends at any time
+            roles = self.roles(text)
+            self.assertEqual([roles[name]["kind"] for name in ("ev", "ev-2", "ev-3")], ["task"] * 3)
 
     def test_what_is_no_other_job_is_not_said(self):
         for script, note in (

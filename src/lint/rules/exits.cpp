@@ -92,6 +92,8 @@ void check_not_waited_for(const LintInput& input, Report& report) {
   // Meant to go on when the script has ended.
   static const RE2 kDetaches(R"re(\b(?:nohup|setsid|disown|daemonize|screen|tmux)\b)re");
   if (!job && RE2::PartialMatch(input.script->file->text, kDetaches)) return;
+  // Steps from a login node go on; within a job they end with its script.
+  if (!job && input.slurm && !input.script->file->text.contains("SLURM_JOB_ID")) return;
   const auto& commands = input.script->commands;
   const ScriptCommand* last = nullptr;
   for (const auto& command : commands) {

@@ -25,7 +25,7 @@ void check_errors_elsewhere(const LintInput& input, Report& report) {
     report.warning(lines.whole(number),
                    {fmt::format("errors do not go into {}", text::printable(file)),
                     "2>&1 copies where the output goes at that moment: it goes into the file only behind it",
-                    fmt::format("{}{} 2>&1", text::trim(arrow), text::printable(file)), ""});
+                    fmt::format("{} {} 2>&1", text::trim(arrow), text::printable(file)), ""});
   }
 }
 

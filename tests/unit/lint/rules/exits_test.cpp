@@ -315,8 +315,8 @@ TEST(FailsAfterSuccess, ATestAsTheLastCommand) {
 }
 
 TEST(NotWaitedFor, StepsWithoutDirectives) {
-  EXPECT_EQ(found("not-waited-for", script("srun -N1 vllm serve m &\nsrun -N1 python a.py &\n")),
-            Texts{"note job.sh:2:1 the script exits with 0 while srun still runs in the background"});
+  EXPECT_EQ(found("not-waited-for", script("echo $SLURM_JOB_ID\nsrun -N1 vllm serve m &\nsrun -N1 python a.py &\n")),
+            Texts{"note job.sh:3:1 the script exits with 0 while srun still runs in the background"});
 }
 
 }  // namespace

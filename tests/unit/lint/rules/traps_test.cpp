@@ -210,7 +210,7 @@ TEST(SignalEndsWait, UnlessSomethingWaitsAgain) {
   EXPECT_EQ(
       found("signal-ends-wait",
             script(job + "again() {\n  sbatch $0\n}\ntrap again USR1\npython a.py &\nwait\necho done\n")),
-      Texts{"warning job.sh:7:1 USR1 ends this `wait`, not a.py"});
+      Texts{"warning job.sh:8:1 USR1 ends this `wait`, not a.py"});
   for (const std::string fine :
        {"trap 'kill -USR1 $P; wait $P' USR1\npython a.py & P=$!\nwait $P\n",
         "trap 'sbatch $0; exit 0' USR1\npython a.py &\nwait\n",

@@ -171,9 +171,9 @@ TEST(KillOnBadExit, OfRanksThatSrunStarts) {
 TEST(SetupUnchecked, NamesTheOthersOfItsKind) {
   EXPECT_EQ(found_on_node("setup-unchecked",
                           "conda activate a\npython a.py\nconda activate b\npython b.py\nconda deactivate\n"),
-            Texts{"note job.sh:2:1 if this conda activate fails, the script goes on; so it does in line 4"});
+            Texts{"note job.sh:3:1 if this conda activate fails, the script goes on; so it does in line 5"});
   EXPECT_EQ(found_on_node("setup-unchecked", "srun bash -c 'pip install x; python a.py'\n"),
-            Texts{"note job.sh:2:1 if this pip install fails, the script goes on"});
+            Texts{"note job.sh:3:1 if this pip install fails, the script goes on"});
   EXPECT_EQ(found_on_node("setup-unchecked", "srun bash -c 'set -e; pip install x; python a.py'\n"), Texts{});
   EXPECT_EQ(found_on_node("setup-unchecked", "python a.py\nconda activate b\n"), Texts{});
 }
