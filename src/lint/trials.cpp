@@ -236,6 +236,7 @@ Trial result_of(const Failure& failure) {
 /// True if the script does the same whatever it finds in the output of what has failed: `grep -q loss: log`.
 /// `request` is that of the failure.
 bool is_sure(const Failure& failure, const Trial& trial, const shell::RecordRequest& request) {
+  if (trial.exit_code != 0) return false;  // no rule asks
   struct Branch {
     std::set<std::uint32_t> otherwise, decided;  // lines
   };
@@ -280,7 +281,10 @@ std::vector<Trial> try_failures(const shell::RecordRequest& request, const shell
       std::ranges::any_of(recording.traced, [](const auto& one) { return one.text.starts_with("wait -n"); });
   const auto end = std::chrono::steady_clock::now() + kLongest;
   std::vector<Trial> trials;
-  for (const auto program : programs_to_try(recording, *input.script, tried)) {
+  auto programs = programs_to_try(recording, *input.script, tried);
+  // A script waits long for a server that fails: the others come first.
+  std::ranges::stable_partition(programs, [&](auto i) { return !input.script->programs[i].background; });
+  for (const auto program : programs) {
     const auto& one = input.script->programs[program];
     const auto& command = recording.commands.at(one.recorded_as);
     if (std::chrono::steady_clock::now() > end) break;
@@ -304,6 +308,7 @@ std::vector<Trial> try_failures(const shell::RecordRequest& request, const shell
       trials.back().hung =
           std::make_shared<Trial>(result_of({program, *again.failing, recording, *hung, *input.script}));
   }
+  std::ranges::sort(trials, {}, &Trial::program);
   return trials;
 }
 

@@ -60,9 +60,11 @@ nlaunch_conda() {{
     *) return 0 ;;
   esac
   [[ -n ${{NLAUNCH_CONDA-}} || -z ${{CONDA_EXE-}} ]] || NLAUNCH_CONDA=${{CONDA_EXE%/*/conda}}
-  # Only the environments of an installation tell where it is.
-  [[ -n ${{NLAUNCH_CONDA-}} || ${{CONDA_PREFIX-}} != *@(conda|mamba|forge)*/envs/* ]] ||
-    NLAUNCH_CONDA=${{CONDA_PREFIX%/envs/*}}
+  # Only what looks like an installation tells where its environments are.
+  NLAUNCH_BASE=${{CONDA_PREFIX-}}
+  NLAUNCH_BASE=${{NLAUNCH_BASE%/envs/*}}
+  [[ -n ${{NLAUNCH_CONDA-}} || ${{NLAUNCH_BASE##*/}} != *@(conda|mamba|forge)* ]] || NLAUNCH_CONDA=$NLAUNCH_BASE
+  unset NLAUNCH_BASE
   if [[ -n ${{CONDA_PREFIX-}} ]]; then
     NLAUNCH_CONDA_BELOW=$CONDA_PREFIX:${{NLAUNCH_CONDA_BELOW-}}
     PATH=${{PATH/"$CONDA_PREFIX/bin:"/}}

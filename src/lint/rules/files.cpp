@@ -288,7 +288,7 @@ void check_log_overwritten(const LintInput& input, Report& report) {
   const auto files = truncated_by(script);
   const bool array = has_tasks_at_once(input);
   if (tell_of_own_overwriting(script, files, report) && !array) return;
-  if (report.has_any_of(kTold)) return;
+  if (!array && report.has_any_of(kTold)) return;
   const auto next = truncated_by(*script.in_next_job);
   std::vector<std::string> names;
   const Truncated* first = nullptr;
