@@ -13,7 +13,6 @@
 namespace nlaunch::config {
 namespace {
 
-constexpr std::size_t kMostRoles = 256;
 constexpr std::uint32_t kMostProcesses = 1'000'000;
 constexpr std::uint32_t kMostRestarts = 1000;
 

@@ -9,6 +9,7 @@ namespace nlaunch::config {
 // More is probably a typo.
 inline constexpr std::uint32_t kMostNodesOfARun = 100'000;
 inline constexpr std::uint32_t kMostGpus = 1024;  ///< of a node
+inline constexpr std::size_t kMostRoles = 256;
 
 /// Reads `roles:`, each role separately.
 std::vector<Role> read_roles(const Value& value);

@@ -113,7 +113,8 @@ struct Program {
   std::vector<std::string> words;
   std::map<std::string, std::string> environment{};
   SourceSpan span{};
-  bool works = false;  ///< does not just query, copy or install
+  SourceSpan called{};  ///< where the script itself starts it, or calls the file that does; no file: unknown
+  bool works = false;   ///< does not just query, copy or install
   bool background = false;
   std::optional<std::size_t> step{};  ///< the same for all programs of one launcher
   std::uint32_t node = 0, rank = 0;

@@ -44,6 +44,7 @@ class ProgramReader {
       if (is_named_by(command, file.path)) add_own_file(file, span);
     if (command.fate == shell::Fate::launcher) return;
     Program program{.words = as_read(command.argv), .span = span};
+    program.called = span.file == sources_.main().file() ? span : place_of_call(told->script);
     for (const auto& entry : command.environment) {
       const auto equals = entry.find('=');
       if (equals != std::string::npos)
@@ -71,6 +72,18 @@ class ProgramReader {
     }
     if (program.works) add_reading(command);
     programs.push_back(std::move(program));
+  }
+
+  /// Where the main script calls a file: `bash FILE`, `./FILE`. Without a file if it does not, or sources it.
+  SourceSpan place_of_call(const std::string& script) {
+    const auto name = program_name(script);
+    for (const auto& command : input_.script->commands) {
+      const auto file = shell::is_shell(command.words[0]) ? shell::script_of_shell(command.words)
+                                                          : std::optional(command.words[0]);
+      if (command.span.file == sources_.main().file() && file && program_name(*file) == name)
+        return command.span;
+    }
+    return {};
   }
 
   /// A server of the user's own: the first program in the background with a port that another command asks.

@@ -28,8 +28,8 @@ constexpr std::array<std::string_view, 8> kOthers{
 /// `program || true`: its failure is meant not to matter.
 bool is_ignored_on_purpose(const SourceLines& lines, const Program& program) {
   static const RE2 kWhatever(R"re(\|\|\s*(?:true|:)\s*\)?\s*;?\s*$)re");
-  return program.span.file != lines.file() ||
-         RE2::PartialMatch(text::trim(lines.command(program.span.line)), kWhatever);
+  return program.called.file != lines.file() ||
+         RE2::PartialMatch(text::trim(lines.command(program.called.line)), kWhatever);
 }
 
 /// What only moves files, or sets the scene.
@@ -52,8 +52,8 @@ const Program* started_in_spite(const LintInput& input, const Trial& trial) {
     return nullptr;
   const auto next = std::ranges::find_if(trial.later, [&](std::size_t i) {
     const auto& one = script.programs[i];
-    return !one.background && !only_prepares_files(one) && shown_name(one) != shown_name(program) &&
-           !(one.step && one.step == program.step);
+    return one.called.file && !one.background && !only_prepares_files(one) &&
+           shown_name(one) != shown_name(program) && !(one.step && one.step == program.step);
   });
   return next == trial.later.end() ? nullptr : &script.programs[*next];
 }
@@ -64,7 +64,7 @@ std::string name_others(const std::vector<const Program*>& others) {
   std::vector<std::string> names;
   for (const auto* program : others)
     if (names.size() < kShown)
-      names.push_back(fmt::format("{} in line {}", shown_name(*program), program->span.line));
+      names.push_back(fmt::format("{} in line {}", shown_name(*program), program->called.line));
   if (names.empty()) return "";
   if (others.size() > kShown) names.push_back(fmt::format("{} more", others.size() - kShown));
   const auto last = names.back();
@@ -85,16 +85,15 @@ void check_failure_passed(const LintInput& input, Report& report) {
     if (first == nullptr) {
       first = program;
       next = started;
-    } else if (program->span.file == first->span.file &&
-               program->span.line != (others.empty() ? first : others.back())->span.line) {
+    } else if (program->called.line != (others.empty() ? first : others.back())->called.line) {
       others.push_back(program);
     }
   }
   if (first == nullptr) return;
   report.note(
-      first->span,
+      first->called,
       {fmt::format("if {} fails, {} in line {} starts all the same, and the exit code does not show it{}",
-                   shown_name(*first), shown_name(*next), next->span.line, name_others(others)),
+                   shown_name(*first), shown_name(*next), next->called.line, name_others(others)),
        "it runs without what the first one should have made or started",
        "add `set -e` above, or … || exit 1 here", ""});
 }
@@ -134,7 +133,7 @@ void check_failure_unseen(const LintInput& input, Report& report) {
   std::string others;
   if (unseen.size() == 2) {
     const auto& other = script.programs[unseen[1]->program];
-    others = fmt::format(" or {} in line {}", shown_name(other), other.span.line);
+    others = fmt::format(" or {} in line {}", shown_name(other), other.called.line);
   }
   if (unseen.size() > 2) others = fmt::format(" or one of {} others", unseen.size() - 1);
   const bool job = input.slurm || !input.batch.empty();
@@ -143,7 +142,7 @@ void check_failure_unseen(const LintInput& input, Report& report) {
                                 shown_name(first), others);
   const auto* why = job ? "Slurm considers the job successful and starts dependent jobs (afterok)"
                         : "whatever starts the script takes the failure for a success";
-  report.note(first.span, {what, why, "keep the code: … || code=$?, and at the end: exit ${code:-0}", ""});
+  report.note(first.called, {what, why, "keep the code: … || code=$?, and at the end: exit ${code:-0}", ""});
 }
 
 const Registered<Rule> failure_unseen_rule{{

@@ -121,10 +121,11 @@ void tell_of_interrupted(const Script& script, Report& report) {
   static const RE2 kTraps(R"re((?m)(?:^|[;&|({])\s*trap\b)re");
   if (RE2::PartialMatch(script.file->text, kTraps)) return;
   const auto left = std::ranges::find_if(script.programs, [&](const Program& one) {
-    return one.works && one.background && !one.step && one.waited.is_awaited && one.span.file == script.file;
+    return one.works && one.background && !one.step && one.waited.is_awaited &&
+           one.called.file == script.file;
   });
   if (left == script.programs.end()) return;
-  report.note(left->span,
+  report.note(left->called,
               {fmt::format("if the script is interrupted while it waits, {} goes on", shown_name(*left)),
                "what a script starts in the background ignores Ctrl-C, and SIGTERM ends only the "
                "script: its programs hold their GPUs against the next start",
