@@ -15,6 +15,7 @@
 #include "lint/rule.h"
 #include "lint/script_text.h"
 #include "lint/shell_options.h"
+#include "shell/traps.h"
 #include "shell/words.h"
 
 /// When a script exits, and with which code: failures that get lost, and failures that are none.
@@ -131,10 +132,30 @@ const Registered<Rule> not_waited_for_rule{{
     .check = check_not_waited_for,
 }};
 
+/// The EXIT trap in which the script sends a signal to itself: `trap 'kill 0' EXIT`; nullptr if it has none.
+const ScriptCommand* kills_itself_at_its_end(const Script& script) {
+  static const RE2 kSelf(
+      R"re(\bkill\s+(?:-s\s+\w+\s+|-\w+\s+)*(?:--\s+)?["']?(?:-?\$\$|0|-\$\{?BASHPID\}?)["']?(?:\s|$|;))re");
+  const auto found = std::ranges::find_if(script.commands, [&](const ScriptCommand& command) {
+    const auto trap = shell::trap_of(command.words);
+    return trap && trap->catches("EXIT") && command.shell == script.shell &&
+           command.span.file == script.file && RE2::PartialMatch(*trap->handler, kSelf);
+  });
+  return found == script.commands.end() ? nullptr : &*found;
+}
+
 /// `$DRY_RUN && echo done` as the last line.
 void check_fails_after_success(const LintInput& input, Report& report) {
   if (!input.script || input.script->exit_code == 0 || input.script->last_line == 0) return;
   const SourceLines lines(input.script->file);
+  constexpr int kByTerm = 143;
+  const auto* trap = kills_itself_at_its_end(*input.script);
+  if (trap != nullptr && input.script->exit_code == kByTerm)
+    return report.note(
+        trap->span,
+        {"the script always exits with 143, also after a success: this trap ends it, too",
+         "a signal to the own process group reaches the script itself: its exit code says nothing",
+         "trap 'code=$?; trap - TERM EXIT; kill $(jobs -p); exit $code' EXIT", ""});
   static const RE2 kTest(R"re(^\s*(?:\[\[?\s|test\s|\(\(|\$\{?\w+\}?\s*(?:&&|\|\|)|!?\s*grep\s).*|.*&&)re");
   const auto line = lines.line(input.script->last_line);
   if (!RE2::PartialMatch(line, kTest)) return;

@@ -309,13 +309,18 @@ TEST(FailsAfterSuccess, ATestAsTheLastCommand) {
       (Texts{"the script exits with 1 although all its programs have succeeded",
              "its exit code is that of its last command, a test that is false: the job counts as failed",
              "if …; then …; fi, or exit 0 below", "bash(1), Lists, EXIT STATUS"}));
+  EXPECT_EQ(
+      found("fails-after-success", script("trap 'trap - TERM; kill -- -$$' EXIT\npython a.py &\nwait\n")),
+      Texts{
+          "note job.sh:1:1 the script always exits with 143, also after a success: this trap ends it, too"});
   for (const std::string fine : {"python train.py\n[ 1 = 1 ] && echo done\n", "python train.py\nexit 3\n",
                                  "python train.py\nif [ $X ]; then echo x; fi\n"})
     EXPECT_EQ(found("fails-after-success", script(fine)), Texts{}) << fine;
 }
 
 TEST(NotWaitedFor, StepsWithoutDirectives) {
-  EXPECT_EQ(found("not-waited-for", script("echo $SLURM_JOB_ID\nsrun -N1 vllm serve m &\nsrun -N1 python a.py &\n")),
+  EXPECT_EQ(found("not-waited-for",
+                  script("echo $SLURM_JOB_ID\nsrun -N1 vllm serve m &\nsrun -N1 python a.py &\n")),
             Texts{"note job.sh:3:1 the script exits with 0 while srun still runs in the background"});
 }
 
