@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <set>
 
 #include "base/secrets.h"
@@ -13,6 +14,8 @@
 /// What is not known here: output, contents of files, names and the machine.
 namespace nlaunch::import {
 namespace {
+
+namespace fs = std::filesystem;
 
 /// "`nvidia-smi topo -m` (line 18) says"
 std::string who_says(const shell::Recording& recording) {
@@ -148,16 +151,20 @@ Sentences uses_the_jobs_output(const Examined& script) {
     RE2::GlobalReplace(&name, "%a", std::to_string(script.allocation.array_task.value_or(0)));
   }
   std::erase(outputs, "/dev/null");
+  const auto is_output = [&](const std::string& word, const std::string& folder) {
+    const auto path = [&](const std::string& name) { return (fs::path(folder) / name).lexically_normal(); };
+    return std::ranges::any_of(outputs, [&](const auto& name) { return path(name) == path(word); });
+  };
   return of_each(script.recording.commands, [&](const auto& command) -> std::string {
-    if (command.fate != shell::Fate::recorded) return {};
-    for (const auto& output : outputs)
-      if (std::any_of(command.argv.begin() + 1, command.argv.end(),
-                      [&](const auto& word) { return shell::names_path(word, output, false); }))
-        return fmt::format(
-            "line {}: `{}` uses the output of the job itself (#SBATCH --output), which is in the "
-            "logs of the roles: leave it out",
-            command.line, text::printable(shell::program_name(command.argv[0])));
-    return {};
+    const bool uses = command.fate == shell::Fate::recorded &&
+                      std::any_of(command.argv.begin() + 1, command.argv.end(),
+                                  [&](const auto& word) { return is_output(word, command.folder); });
+    if (!uses) return {};
+    return fmt::format(
+        "line {}: `{}` uses the output of the job itself (#SBATCH --output), which is in the logs of the "
+        "roles: "
+        "leave it out",
+        command.line, text::printable(shell::program_name(command.argv[0])));
   });
 }
 
