@@ -84,6 +84,12 @@ class Submitted(Lint):
         self.assertIn("no-time", alone.stdout)  # which the submission gives
         self.assertNotIn("no-time", str(found))
 
+    def test_the_failure_of_a_script_that_a_script_calls_is_told_where_it_is_called(self):
+        (self.folder / "in.sh").write_text("export A=1\npython eval.py $1\n")
+        found = self.rules("for i in 1 2; do\n  bash -e in.sh $i > log$i &\n  p=$!\ndone\nfor q in $p; do wait $q; done\necho done\n")
+        self.assertIn(("failure-unseen", "note", 2), found)
+        self.assertNotIn("failure-unseen", str(self.rules("bash in.sh 1 || exit 1\n")))
+
     def test_one_that_is_not_here_is_left_out(self):
         self.assertEqual(self.rules("sbatch nowhere.sh\n"), [])
 

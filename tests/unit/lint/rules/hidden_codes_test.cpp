@@ -189,5 +189,10 @@ TEST(ExitCodeOfLast, OfLaunchersOneAfterTheOther) {
     EXPECT_EQ(said(fine), Texts{}) << fine;
 }
 
+TEST(ExitCodeHidden, AgentsOfASweepWork) {
+  EXPECT_EQ(found("exit-code-hidden", script("wandb agent a/b/c &\nwandb agent a/b/c &\nwait\n")).size(), 1U);
+  EXPECT_EQ(found("exit-code-hidden", script("wandb login &\nwait\n")), Texts{});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint
