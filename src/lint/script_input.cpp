@@ -80,6 +80,11 @@ std::string folder_of(const shell::Recording& recording) {
   return found == recording.environment.end() ? "" : found->substr(kFolder.size());
 }
 
+/// `bash FILE`, `./FILE`
+bool calls_file(const shell::Words& words) {
+  return shell::is_shell(words[0]) ? shell::script_of_shell(words).has_value() : words[0].contains('/');
+}
+
 class RecordingReader {
  public:
   RecordingReader(const std::shared_ptr<const SourceFile>& file, const shell::Recording& recording,
@@ -113,6 +118,16 @@ class RecordingReader {
         command.background = background;
       }
     }
+    // `bash run.sh &`, and the programs of run.sh.
+    for (auto& command : script.commands)
+      for (const auto& program : script.programs) {
+        const bool calls = program.works && program.called && program.called.file != program.span.file &&
+                           program.called.file == command.span.file &&
+                           program.called.line == command.span.line;
+        if (!calls || !calls_file(command.words)) continue;
+        command.works = true;
+        command.background = program.background;
+      }
     add_exports_of_batch();
     add_local_variables();
     for (auto& environment : input_.environments) {

@@ -86,9 +86,11 @@ class Submitted(Lint):
 
     def test_the_failure_of_a_script_that_a_script_calls_is_told_where_it_is_called(self):
         (self.folder / "in.sh").write_text("export A=1\npython eval.py $1\n")
-        found = self.rules("for i in 1 2; do\n  bash -e in.sh $i > log$i &\n  p=$!\ndone\nfor q in $p; do wait $q; done\necho done\n")
-        self.assertIn(("failure-unseen", "note", 2), found)
+        self.assertIn(("failure-unseen", "note", 2), self.rules("echo begin\nbash -e in.sh 1\necho done\n"))
         self.assertNotIn("failure-unseen", str(self.rules("bash in.sh 1 || exit 1\n")))
+        job = "#!/bin/bash\n#SBATCH -N 1 -c 8 --time=9\nfor i in 1 2; do\n  bash -e in.sh $i &\ndone\n"
+        self.assertIn(("exit-code-hidden", "warning", 6), self.rules(job + "wait\n"))
+        self.assertIn(("not-waited-for", "error", 4), self.rules(job + "echo done\n"))
 
     def test_one_that_is_not_here_is_left_out(self):
         self.assertEqual(self.rules("sbatch nowhere.sh\n"), [])

@@ -190,8 +190,10 @@ TEST(ExitCodeOfLast, OfLaunchersOneAfterTheOther) {
 }
 
 TEST(ExitCodeHidden, AgentsOfASweepWork) {
-  EXPECT_EQ(found("exit-code-hidden", script("wandb agent a/b/c &\nwandb agent a/b/c &\nwait\n")).size(), 1U);
-  EXPECT_EQ(found("exit-code-hidden", script("wandb login &\nwait\n")), Texts{});
+  EXPECT_EQ(
+      found("exit-code-hidden", script(on_node("wandb agent a/b/c &\nwandb agent a/b/c &\nwait\n"))).size(),
+      1U);
+  EXPECT_EQ(found("exit-code-hidden", script(on_node("wandb login &\nwait\n"))), Texts{});
 }
 
 }  // namespace

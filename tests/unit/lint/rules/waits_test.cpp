@@ -332,7 +332,7 @@ TEST(FixedWait, OfAServerThatIsStartedOnlyIfNobodyAnswers) {
   EXPECT_EQ(
       found("fixed-wait", script("if ! curl -sf localhost:8000/health; then\n  vllm serve m --port 8000 &\n"
                                  "  sleep 60\nfi\npython a.py\n")),
-      Texts{"note job.sh:3:1 the script assumes that vllm is ready after a fixed time"});
+      Texts{"note job.sh:3:3 the script assumes that vllm is ready after a fixed time"});
 }
 
 }  // namespace
