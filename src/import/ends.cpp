@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "import/kills.h"
 #include "import/remarks.h"
 #include "import/texts.h"
 #include "lint/programs.h"

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "import/job.h"
+#include "import/kills.h"
 
 namespace nlaunch::import {
 namespace {

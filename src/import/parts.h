@@ -81,16 +81,4 @@ std::string escaped(std::string_view text);
 /// script.
 bool is_set_by_slurm(std::string_view name);
 
-/// `kill -9 $(nvidia-smi --query-compute-apps=pid …)`, `kill %1`, `fuser -k 8000/tcp`, `ray stop`.
-struct UnknownKill {
-  std::string text;
-  std::string file;  ///< that contains it
-  std::uint32_t line = 0;
-  std::optional<std::size_t> command{};  ///< its index, if it is a program of its own
-};
-
-std::vector<UnknownKill> unknown_kills(const shell::Recording& recording);
-/// True if the script stops something behind a program, and what that is only the cluster knows.
-bool stops_others_behind(const shell::Recording& recording, const Part& part);
-
 }  // namespace nlaunch::import

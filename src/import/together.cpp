@@ -1,4 +1,5 @@
 #include "import/together.h"
+#include "import/kills.h"
 
 #include <fmt/format.h>
 

@@ -9,6 +9,8 @@
 namespace nlaunch::import {
 namespace {
 
+using shell::is_any_of;
+
 using shell::Words;
 
 bool is_python(const std::string& name) {
@@ -44,10 +46,6 @@ bool ends_any(std::string_view name, std::initializer_list<std::string_view> end
   return std::ranges::any_of(ends, [&](auto end) { return name.ends_with(end); });
 }
 
-bool is_any(std::string_view name, std::initializer_list<std::string_view> names) {
-  return std::ranges::find(names, name) != names.end();
-}
-
 /// The input of a row's test: the program, the word after it, the whole line.
 struct Asked {
   std::string name;
@@ -77,9 +75,10 @@ bool serves(std::string_view name) {
 }
 
 bool trains(const Asked& asked) {
-  return is_any(asked.name, {"torchrun", "accelerate", "deepspeed", "torch.distributed.run",
-                             "torch.distributed.launch", "axolotl", "llamafactory-cli", "swift", "tune"}) ||
-         (asked.name == "wandb" && is_any(asked.second, {"agent", "launch-agent"})) ||
+  return is_any_of(asked.name,
+                   {"torchrun", "accelerate", "deepspeed", "torch.distributed.run",
+                    "torch.distributed.launch", "axolotl", "llamafactory-cli", "swift", "tune"}) ||
+         (asked.name == "wandb" && is_any_of(asked.second, {"agent", "launch-agent"})) ||
          (asked.name == "ray" && asked.second == "symmetric-run") ||
          (is_training_word(text::lower(own_name(asked.name))) && !serves(text::lower(asked.name)));
 }
@@ -94,11 +93,11 @@ constexpr WorkRow kRows[] = {
     {[](const Asked& a) { return is_ray_start(a) && shell::has(a.argv, "--head"); }, {Work::ray_head, ""}},
     {is_ray_start, {Work::ray_worker, ""}},
     {[](const Asked& a) {
-       return a.name == "ray" && is_any(a.second, {"stop", "disable-usage-stats"});
+       return a.name == "ray" && is_any_of(a.second, {"stop", "disable-usage-stats"});
      },
      {Work::nothing, "nlaunch stops what it starts"}},
     {[](const Asked& a) {
-       return a.name == "ray" && is_any(a.second, {"list", "summary", "memory"});
+       return a.name == "ray" && is_any_of(a.second, {"list", "summary", "memory"});
      },
      {Work::nothing, "it only prints"}},
     {[](const Asked& a) {
@@ -113,32 +112,32 @@ constexpr WorkRow kRows[] = {
      },
      {Work::engine, ""}},
     {[](const Asked& a) {
-       return is_any(a.name, {"module", "ml"});
+       return is_any_of(a.name, {"module", "ml"});
      },
      {Work::nothing, "the profile's modules"}},
     {[](const Asked& a) {
-       return is_any(a.name, {"conda", "mamba", "micromamba"}) &&
-              is_any(a.second, {"activate", "deactivate", "info", "list", "env", "config", "init"});
+       return is_any_of(a.name, {"conda", "mamba", "micromamba"}) &&
+              is_any_of(a.second, {"activate", "deactivate", "info", "list", "env", "config", "init"});
      },
      {Work::nothing, "the environment it sets up is in `env`"}},
     {[](const Asked& a) {
-       return is_any(a.name, {"pkill", "killall", "fuser", "ipcrm", "reset"});
+       return is_any_of(a.name, {"pkill", "killall", "fuser", "ipcrm", "reset"});
      },
      {Work::nothing, "nlaunch places processes on nodes itself and stops what it starts"}},
     {[](const Asked& a) {
-       return is_any(a.name, {"sbatch", "scancel", "salloc"});
+       return is_any_of(a.name, {"sbatch", "scancel", "salloc"});
      },
      {Work::submission, "`nlaunch submit` submits jobs; `walltime` sets what follows"}},
     {[](const Asked& a) {
-       return is_any(a.name, {"tmux", "screen"}) || (a.name == "nvcc" && a.second == "--version");
+       return is_any_of(a.name, {"tmux", "screen"}) || (a.name == "nvcc" && a.second == "--version");
      },
      {Work::nothing, "it is only for interactive use"}},
     {[](const Asked& a) {
-       return is_any(a.second, {"--version", "-V"}) || (is_python(a.name) && a.argv.size() == 1);
+       return is_any_of(a.second, {"--version", "-V"}) || (is_python(a.name) && a.argv.size() == 1);
      },
      {Work::nothing, "it only prints"}},
     {[](const Asked& a) {
-       return (a.name == "wandb" && !is_any(a.second, {"sync", "agent", "launch-agent"})) ||
+       return (a.name == "wandb" && !is_any_of(a.second, {"sync", "agent", "launch-agent"})) ||
               a.name == "ulimit";
      },
      {Work::nothing, "it sets up the user's account: do it once by hand"}},
@@ -211,8 +210,8 @@ bool works_on_files(const Words& argv) {
 }
 
 bool makes_ranks(const Words& argv) {
-  return is_any(program_of(argv).name,
-                {"torchrun", "accelerate", "deepspeed", "torch.distributed.run", "torch.distributed.launch"});
+  return is_any_of(program_of(argv).name, {"torchrun", "accelerate", "deepspeed", "torch.distributed.run",
+                                           "torch.distributed.launch"});
 }
 
 bool hands_its_environment_on(const Words& argv, std::uint32_t gpus) {

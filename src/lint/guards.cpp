@@ -17,6 +17,8 @@
 namespace nlaunch::lint {
 namespace {
 
+using shell::is_any_of;
+
 namespace fs = std::filesystem;
 using shell::TracedCommand;
 using shell::Words;

@@ -24,6 +24,7 @@
 namespace nlaunch::lint {
 namespace {
 
+using shell::is_any_of;
 using shell::program_name;
 using shell::RecordedCommand;
 

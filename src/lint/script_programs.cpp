@@ -17,6 +17,7 @@
 namespace nlaunch::lint {
 namespace {
 
+using shell::is_any_of;
 using shell::program_name;
 using shell::RecordedCommand;
 

@@ -89,10 +89,6 @@ std::optional<std::string> name_in_container(std::string_view name) {
 
 }  // namespace
 
-bool is_any_of(std::string_view word, std::initializer_list<std::string_view> words) {
-  return std::ranges::find(words, word) != words.end();
-}
-
 bool is_variable_name(std::string_view text) {
   if (text.empty() || (text[0] >= '0' && text[0] <= '9')) return false;
   return std::ranges::all_of(text, is_part_of_name);

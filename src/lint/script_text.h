@@ -1,6 +1,5 @@
 #pragma once
 #include <cstdint>
-#include <initializer_list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -15,7 +14,6 @@
 namespace nlaunch::lint {
 
 bool is_variable_name(std::string_view text);
-bool is_any_of(std::string_view word, std::initializer_list<std::string_view> words);
 
 /// APPTAINERENV_NAME sets NAME inside a container: such a setting counts under the name that it has there.
 void rename_in_container(Setting& setting);

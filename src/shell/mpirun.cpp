@@ -3,7 +3,6 @@
 #include <re2/re2.h>
 
 #include <algorithm>
-#include <array>
 
 #include "base/text.h"
 
@@ -42,10 +41,6 @@ bool is_among(std::string_view list, std::string_view name) {
   return list.contains(" " + std::string(name) + " ");
 }
 
-bool is_any(std::string_view name, std::initializer_list<std::string_view> names) {
-  return std::ranges::find(names, name) != names.end();
-}
-
 void add_host(std::vector<HostSlots>& hosts, std::string_view word, bool counts) {
   const auto colon = word.find(':');
   const std::string host(word.substr(0, colon));
@@ -75,19 +70,19 @@ void map_by(std::string_view policy, Mpirun& call) {
 
 void take(std::string_view name, const std::string& value, Mpirun& call) {
   const auto number = text::whole_number<std::uint32_t>(value);
-  if (is_any(name, {"np", "n", "c", "num-proc"}))
+  if (is_any_of(name, {"np", "n", "c", "num-proc"}))
     call.processes = number;
-  else if (is_any(name, {"N", "npernode", "ppn", "perhost"}))
+  else if (is_any_of(name, {"N", "npernode", "ppn", "perhost"}))
     call.per_node = number;
-  else if (is_any(name, {"H", "host", "hosts", "hostlist"}))
+  else if (is_any_of(name, {"H", "host", "hosts", "hostlist"}))
     for (const auto& host : text::split(value, ',')) add_host(call.hosts, host, true);
-  else if (is_any(name, {"hostfile", "machinefile", "default-hostfile", "f"}))
+  else if (is_any_of(name, {"hostfile", "machinefile", "default-hostfile", "f"}))
     call.hostfile = value;
   else if (name == "map-by")
     map_by(value, call);
   else if (name == "rank-by" && value == "node")
     call.mapping = Mapping::cyclic;
-  else if (is_any(name, {"wd", "wdir"}))
+  else if (is_any_of(name, {"wd", "wdir"}))
     call.folder = value;
   else if (name == "x" && value.contains('='))
     call.variables.push_back(value);
@@ -115,7 +110,7 @@ Mpirun read_mpirun(const Words& argv) {
     if (name == "bynode") call.mapping = Mapping::cyclic;
     if (values == 1 && attached) take(name, after, call);
     if (values == 1 && !attached && at + 1 < argv.size()) take(name, argv[at + 1], call);
-    if (is_any(name, {"genv", "env"}) && at + 2 < argv.size())
+    if (is_any_of(name, {"genv", "env"}) && at + 2 < argv.size())
       call.variables.push_back(argv[at + 1] + "=" + argv[at + 2]);
     at += 1 + (attached ? 0 : values);
   }

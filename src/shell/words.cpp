@@ -25,6 +25,10 @@ bool is_of_system(const std::filesystem::path& path) {
   return folder == "/usr/bin" || folder == "/bin" || folder == "/usr/local/bin";
 }
 
+bool is_any_of(std::string_view word, std::initializer_list<std::string_view> words) {
+  return std::ranges::find(words, word) != words.end();
+}
+
 bool is_port(const std::string& text) {
   constexpr std::uint16_t kFirst = 1024;
   return text::whole_number<std::uint16_t>(text).value_or(0) >= kFirst;

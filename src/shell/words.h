@@ -21,6 +21,7 @@ bool is_shell(const std::string& program);
 /// True for a file in a directory of the system's programs, from which alone they run.
 bool is_of_system(const std::filesystem::path& path);
 bool has(const Words& argv, std::string_view word);
+bool is_any_of(std::string_view word, std::initializer_list<std::string_view> words);
 
 /// True for the number of a port that a user may listen on.
 bool is_port(const std::string& text);

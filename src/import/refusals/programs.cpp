@@ -8,6 +8,7 @@
 #include "base/secrets.h"
 #include "base/text.h"
 #include "config/role.h"
+#include "import/kills.h"
 #include "import/refusals/refusal.h"
 #include "shell/launchers.h"
 #include "shell/mpirun.h"
