@@ -12,6 +12,7 @@
 #include "cli/load.h"
 #include "config/experiment.h"
 #include "config/names.h"
+#include "config/role.h"
 #include "config/site.h"
 #include "import/check.h"
 #include "import/import.h"
@@ -204,7 +205,10 @@ Result<Subject> record(const ImportArgs& args, const Call& call) {
     return std::unexpected(compared.error());
   subject.recording = import::with_cuda_names(std::move(*recording));
   subject.input = lint::script_input(*script, subject.recording, subject.allocation, call.script);
-  subject.input.script->trials = lint::try_failures(request, subject.recording, subject.input, lint::Tried::all);
+  const auto programs = std::ranges::count_if(subject.input.script->programs, &lint::Program::works);
+  if (static_cast<std::size_t>(programs) > config::kMostRoles) return subject;  // is refused
+  subject.input.script->trials =
+      lint::try_failures(request, subject.recording, subject.input, lint::Tried::all);
   subject.input.script->unanswered = lint::leave_unanswered(request, subject.recording);
   subject.findings = lint::lint(subject.input);
   add_options(subject.input, call.job);

@@ -174,15 +174,14 @@ void remarks_of_servers(const Remarked& script, Imported& out) {
   }
 }
 
-/// The role of a program that runs beside another one, both in the background, and does not serve; nullptr
-/// if there is none.
+/// The role of a program that starts while another one runs in the background, and does not serve; nullptr if
+/// there is none.
 const ImportedRole* beside(const lint::Script& script, const shell::Recording& recording, const Imported& out,
                            std::size_t program) {
   const auto& one = script.programs[program];
   for (std::size_t i = program + 1; i < script.programs.size(); ++i) {
     const auto& other = script.programs[i];
-    const bool serves =
-        !other.works || !other.background || lint::is_server(other) || lint::is_ray_node(other);
+    const bool serves = !other.works || lint::is_server(other) || lint::is_ray_node(other);
     if (serves || (one.step && one.step == other.step) || shell::had_ended(one.waited, other.waited))
       continue;
     const auto index = role_of(out, recording, other.recorded_as);
@@ -191,6 +190,15 @@ const ImportedRole* beside(const lint::Script& script, const shell::Recording& r
     if (ends) return &out.roles[*index];
   }
   return nullptr;
+}
+
+/// `apptainer exec IMAGE bash -c TEXT`: the role is that shell, which does with a failure what it does in the
+/// script.
+bool is_within_its_shell(const lint::Program& program, const Part& part) {
+  const auto is_inner = [&](std::size_t command) { return command == program.recorded_as; };
+  return std::ranges::any_of(part.inner, is_inner) &&
+         std::ranges::any_of(part.argv, [](const auto& word) { return shell::is_shell(word); }) &&
+         shell::has(part.argv, "-c");
 }
 
 /// What the script does if the program of a role fails, as bash did it: a run stops, and fails.
@@ -209,17 +217,34 @@ void remarks_of_failures(const lint::Script& script, const shell::Recording& rec
   const auto add_all = [&](Roles& roles, const ImportedRole& role, const lint::Trial& trial) {
     const auto& part = out.parts[*role.part];
     if (roles.names.empty()) roles.line = part.line;
+    const auto first = roles.names.size();
     for (const auto& one : out.roles)
-      if (&one == &role || (trial.turns > 1 && one.part && out.parts[*one.part].line == part.line))
+      if ((&one == &role || (trial.turns > 1 && one.part && out.parts[*one.part].line == part.line)) &&
+          std::ranges::find(roles.names, one.name) == roles.names.end())
         roles.names.push_back(one.name);
+    if (trial.last_is_told && roles.names.size() > first + 1) roles.names.pop_back();
     roles.hidden = roles.hidden && trial.exit_code == 0;
   };
+  const auto line_of = [&](const ImportedRole& role) { return out.parts[*role.part].line; };
   if (script.trials.empty() && out.roles.size() > 1)
     remarks.push_back({0, "what the script does when a program fails was not tried: here the run stops"});
   for (const auto& trial : script.trials) {
     const auto index = role_of(out, recording, script.programs[trial.program].recorded_as);
-    if (!index) continue;
+    if (!index || is_within_its_shell(script.programs[trial.program], out.parts[*out.roles[*index].part]))
+      continue;
     const auto* role = &out.roles[*index];
+    if (trial.restarts) {
+      remarks.push_back(
+          {line_of(*role),
+           fmt::format("the script starts {} again if it fails: here the run then stops", role->name)});
+      continue;
+    }
+    const bool for_ever = trial.serves && (trial.waits || (trial.hung && trial.hung->waits));
+    if (for_ever)
+      remarks.push_back(
+          {line_of(*role), fmt::format("the script waits for {} without a limit, whatever becomes of it: "
+                                       "here the run fails with it, or when its `ready` takes too long",
+                                       role->name)});
     if (!trial.sure || !trial.exit_code) {
       if (trial.sure) continue;
       if (unsure.names.empty()) unsure.line = out.parts[*role->part].line;
@@ -236,13 +261,14 @@ void remarks_of_failures(const lint::Script& script, const shell::Recording& rec
                                            "imported: here the run stops",
                                            role->name, text::printable(trial.replacements[0].name),
                                            trial.replacements[0].line)});
-    else if (!trial.later.empty())
+    else if (!trial.later.empty() && !(trial.serves && trial.exit_code != 0))
       add_all(passed, *role, trial);
     else if (trial.exit_code == 0)
       add_all(hidden, *role, trial);
     const auto* other = beside(script, recording, out, trial.program);
-    const bool lets_run = other != nullptr && script.programs[trial.program].background && !trial.kills &&
-                          trial.replacements.empty() && trial.later.empty();
+    const bool lets_run = other != nullptr && script.programs[trial.program].background &&
+                          !trial.kills_more && !trial.serves && trial.replacements.empty() &&
+                          trial.later.empty();
     if (lets_run && !tells_of_rest) {
       tells_of_rest = true;
       remarks.push_back(
@@ -270,6 +296,21 @@ void remarks_of_failures(const lint::Script& script, const shell::Recording& rec
 
 /// `[ $code -ne 0 ] && echo failed` as the last line.
 void remark_of_its_code(const shell::Recording& recording, Imported& out) {
+  // `kill $P`, and `wait $P` as the last line: the code is that of the signal.
+  if (!recording.traced.empty()) {
+    const auto& last = recording.traced.back();
+    const auto words = shell::words_of(last.text);
+    const bool kills =
+        words.size() == 2 && words[0] == "wait" &&
+        std::ranges::any_of(recording.traced, [&](const auto& one) {
+          const auto kill = shell::words_of(one.text);
+          return !kill.empty() && kill[0] == "kill" && !shell::has(kill, "-0") && shell::has(kill, words[1]);
+        });
+    if (kills && recording.exit_code == 0)
+      out.remarks[Destination::roles].push_back(
+          {last.line,
+           "the script exits with the code of what it has killed (143 for SIGTERM): the run exits with 0"});
+  }
   if (recording.exit_code == 0 || !recording.stopped.empty()) return;
   out.remarks[Destination::roles].push_back(
       {recording.last_line, fmt::format("the script exits with {} although all its programs succeed: the run "

@@ -29,6 +29,8 @@ class Gpus {
       auto& kept = job_.kept[i];
       const auto& part = job_.part_of(kept);
       const auto all = job_.where(part).gpus_per_node;
+      // A cluster for which the script starts no driver has the GPUs itself.
+      if (is_ray(kept) && std::ranges::all_of(job_.kept, is_ray)) kept.gpus = all;
       if (is_ray(kept) || job_.is_of_ray(kept)) continue;
       const auto said = said_gpus(part);
       if (said && all > 0)

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "config/role.h"
 #include "import/environment.h"
 #include "import/markers.h"
 #include "import/refusals.h"
@@ -79,6 +80,27 @@ void import_limits_of_waits(const lint::Script& script, const shell::Recording& 
                        "longer, and fails then",
                        waited)});
   }
+}
+
+/// What lint finds of a server that the script does not watch, or for which any answer is enough: a run does
+/// otherwise.
+void remarks_of_findings(const std::vector<lint::Finding>& findings, Imported& out) {
+  for (const auto& finding : findings)
+    for (auto& role : out.roles) {
+      if (!role.part || !role.ready) continue;
+      if (finding.rule == "death-unnoticed" && out.parts[*role.part].line == finding.span.line)
+        out.remarks[Destination::roles].push_back(
+            {finding.span.line,
+             fmt::format("if {} exits after it has answered, the script goes on: here the run stops, "
+                         "and fails",
+                         role.name)});
+      if (finding.rule == "any-answer" && role.ready->line == finding.span.line && !role.ready->http.empty())
+        out.remarks[Destination::roles].push_back(
+            {finding.span.line,
+             fmt::format("any answer of {}, also an error, ends the script's wait: here only a success "
+                         "does (`ready: {{http: ...}}`)",
+                         role.name)});
+    }
 }
 
 /// Attaches lint findings about a value to it.
@@ -227,6 +249,12 @@ Result<Imported> import_script(const lint::LintInput& input, const std::vector<l
   const auto lines = text::split(file.text, '\n');
   import_roles(*input.script, recording, allocation,
                nodes == Nodes::alike ? allocation : parted_by_programs(recording, allocation, out), out);
+  if (out.too_many > 0)
+    return failure(
+        "import.too-many",
+        "the script starts {} programs, and an experiment has at most {} roles: let one program do the "
+        "loop, `bash FILE` with its lines, or import a smaller job",
+        out.too_many, config::kMostRoles);
   import_limits_of_waits(*input.script, recording, out);
   import_steps(recording, out);
   import_environment(recording, lines, out);
@@ -234,6 +262,7 @@ Result<Imported> import_script(const lint::LintInput& input, const std::vector<l
   import_walltime(directives, out);
   give_globs_a_shell(recording, lines, out);
   add_remarks({input, lines, recording, allocation, directives}, out);
+  remarks_of_findings(findings, out);
   attach_findings(findings, out.environment);
   attach_findings(findings, out.site_environment);
   for (auto& role : out.roles) attach_findings(findings, role.environment);

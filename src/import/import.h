@@ -179,6 +179,7 @@ struct Imported {
   // Both.
   std::map<Destination, std::vector<Remark>> remarks;
   std::vector<Part> parts;
+  std::size_t too_many = 0;         ///< programs, of which no roles were made; 0: they are not
   bool fewer_gpus = false;          ///< a program sees fewer GPUs than in the script
   std::vector<Remark> not_said;     ///< what the job needs but neither file can express
   std::vector<std::string> became;  ///< for each command of the recording: "learner", "left out: ..."

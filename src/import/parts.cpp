@@ -600,8 +600,11 @@ bool is_awaited(const shell::Recording& recording, const Part& part) {
 bool was_ended(const shell::Recording& recording, const Part& a, const Part& b) {
   return std::ranges::any_of(a.commands, [&](auto first) {
     return std::ranges::any_of(b.commands, [&](auto next) {
-      return shell::was_ended(recording.commands[first].waited, recording.commands[next].waited) ||
-             (a.background && ended_by_name(recording, first, next));
+      const auto& waited = recording.commands[first].waited;
+      const auto& by_then = recording.commands[next].waited;
+      // What the script has waited for, a pkill behind that does not find any more.
+      return shell::was_ended(waited, by_then) ||
+             (a.background && !shell::had_ended(waited, by_then) && ended_by_name(recording, first, next));
     });
   });
 }

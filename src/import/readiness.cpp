@@ -449,9 +449,16 @@ void tell_of_lost_delays(Job& job) {
                    std::ranges::count_if(job.recording.commands, [&](const auto& other) {
                      return other.line == command.line && other.argv == command.argv;
                    }) > 1;
-    for (std::size_t i = 0; i < job.kept.size(); ++i)
-      covered = covered || (job.part_of(job.kept[i]).background && job.part_of(job.kept[i]).commands[0] < k &&
+    for (std::size_t i = 0; i < job.kept.size(); ++i) {
+      const auto first = job.part_of(job.kept[i]).commands[0];
+      // Behind a program that has run in front since, it is no delay for the server any more.
+      const bool is_over = std::ranges::any_of(job.kept, [&](const Kept& other) {
+        const auto& part = job.part_of(other);
+        return !part.background && !is_ray(other) && part.commands[0] > first && part.commands[0] < k;
+      });
+      covered = covered || (!is_over && job.part_of(job.kept[i]).background && first < k &&
                             (job.out.roles[i].ready || is_ray(job.kept[i])));
+    }
     if (is_before_one && !covered) job.out.became[k] = "left out: the next program starts at once";
     if (is_before_one && !covered && said.insert(command.line).second)
       job.remark(command.line, fmt::format("`{}` is not imported: the next program starts at once",

@@ -17,6 +17,7 @@
 #include "import/texts.h"
 #include "import/work.h"
 #include "shell/srun.h"
+#include "shell/traps.h"
 
 namespace nlaunch::import {
 namespace {
@@ -64,13 +65,53 @@ void remarks_of_text(const std::vector<std::string>& lines, Imported& out) {
   }
 }
 
+/// The role of a program that an EXIT trap starts; nullptr if there is none.
+const ImportedRole* started_by_trap(const std::string& command, const Imported& out) {
+  const auto trap = shell::trap_of(shell::words_of(command));
+  if (!trap || !trap->catches("EXIT")) return nullptr;
+  const auto found = std::ranges::find_if(out.roles, [&](const ImportedRole& role) {
+    if (!role.part) return false;
+    const auto& argv = out.parts[*role.part].argv;
+    // The handler as written: its program, and the first of its arguments that is not expanded.
+    return trap->handler->contains(argv[0]) && (argv.size() < 2 || trap->handler->contains(argv[1]));
+  });
+  return found == out.roles.end() ? nullptr : &*found;
+}
+
+/// `bash -lc TEXT`, which reads the profile of a login.
+void remarks_of_login_shells(const shell::Recording& recording, Imported& out) {
+  std::set<std::uint32_t> told;
+  for (const auto& one : recording.traced) {
+    const auto words = shell::words_of(one.text);
+    const auto is_login = [](const std::string& word) {
+      return word == "--login" ||
+             (word.size() > 1 && word[0] == '-' && word[1] != '-' && word.contains('l') &&
+              word.find_first_not_of("lceixu", 1) == std::string::npos);
+    };
+    const auto shell = std::ranges::find_if(words, [](const auto& word) { return shell::is_shell(word); });
+    if (shell == words.end() || shell + 1 == words.end() || !is_login(*(shell + 1))) continue;
+    const bool own = one.script.substr(one.script.rfind('/') + 1) == out.script;
+    if (told.insert(one.line).second)
+      out.remarks[Destination::environment].push_back(
+          {own ? one.line : 0,
+           "`bash -l` reads the profile of a login on the cluster: what it sets is not imported"});
+  }
+}
+
 /// Remarks on builtins that change the shell and its children in other ways than by variables.
 void remarks_of_builtins(const shell::Recording& recording, Imported& out) {
   for (const auto& command : recording.traced) {
     constexpr std::array<std::string_view, 3> kBuiltins{"ulimit ", "trap ", "umask "};
     if (std::ranges::none_of(kBuiltins, [&](auto name) { return command.text.starts_with(name); })) continue;
     const bool own = command.script.substr(command.script.rfind('/') + 1) == out.script;
-    const Remark remark{own ? command.line : 0, text::printable(command.text) + ": not imported"};
+    const auto* started = started_by_trap(command.text, out);
+    const Remark remark{
+        own ? command.line : 0,
+        text::printable(command.text) +
+            (started == nullptr ? ": not imported"
+                                : fmt::format(": the script starts {} also after a failure: here it "
+                                              "starts only after a success",
+                                              started->name))};
     auto& remarks = out.remarks[Destination::roles];
     const bool known = std::ranges::any_of(
         remarks, [&](const Remark& one) { return one.line == remark.line && one.text == remark.text; });
@@ -556,6 +597,7 @@ void add_remarks(const Remarked& script, Imported& out) {
   remarks_of_text(script.lines, out);
   remarks_of_lines(script.lines, out);
   remarks_of_builtins(script.recording, out);
+  remarks_of_login_shells(script.recording, out);
   remarks_of_printed(script.recording, out);
   remarks_of_addresses(script.recording, out);
   remark_of_networks(out);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "config/role.h"
 #include "import/job.h"
 #include "import/ray.h"
 #include "import/work.h"
@@ -504,6 +505,14 @@ void import_roles(const lint::Script& script, const shell::Recording& recording,
                   const shell::Allocation& allocation, const shell::Allocation& parted, Imported& out) {
   // In the job, a step without --het-group would run in the first component only: these are not the job's.
   out.parts = parts_of(recording, allocation);
+  const auto programs = static_cast<std::size_t>(std::ranges::count_if(out.parts, [](const Part& part) {
+    const auto work = work_of(part.program).work;
+    return work != Work::nothing && work != Work::submission;
+  }));
+  if (programs > config::kMostRoles) {
+    out.too_many = programs;
+    return;
+  }
   Job job{script, recording, parted, out};
   Roles(job).make();
 }

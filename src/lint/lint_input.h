@@ -136,12 +136,15 @@ struct Substitute {
 struct Trial {
   std::size_t program = 0;         ///< the first of them, by its index
   std::size_t turns = 1;           ///< of a line that starts it so often in turn, only the first failed
+  bool restarts = false;           ///< a server: it starts again
+  bool last_is_told = false;       ///< if the last of those fails, the script does not exit with 0
   bool serves = false;             ///< it is a server in the background that never answers
   std::optional<int> exit_code{};  ///< of the script; nullopt: it did not end
   bool waits = false;              ///< then: it only waited, until that was enough
   std::uint64_t waited = 0;        ///< seconds of `sleep` between the failure and the last question for it
   std::size_t questions = 0;       ///< how often it asked the same, at most
   bool kills = false;              ///< it killed or stopped something behind the failure
+  bool kills_more = false;         ///< and it does not without the failure
   bool ends_nothing = false;       ///< it did not, and does without the failure
   bool sure = true;  ///< false: it asked for something that is made up, and may depend on the failure
   std::vector<std::size_t> later{};        ///< programs that start after it without a failure, and did

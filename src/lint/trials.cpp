@@ -56,6 +56,24 @@ std::size_t turns_of(const shell::Recording& recording, const Place& place) {
   return turns.size();
 }
 
+/// The same of all places.
+std::map<Place, std::size_t> all_turns(const shell::Recording& recording) {
+  std::map<Place, std::set<std::size_t>> turns;
+  for (std::size_t i = 0; i < recording.commands.size(); ++i) {
+    const auto& command = recording.commands[i];
+    turns[place_of(command)].insert(command.task && command.launcher ? *command.launcher : i);
+  }
+  std::map<Place, std::size_t> counts;
+  for (const auto& [place, all] : turns) counts.emplace(place, all.size());
+  return counts;
+}
+
+/// How often it starts, in any task.
+std::size_t starts_of(const shell::Recording& recording, const Place& place) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(recording.commands, [&](const auto& one) { return place_of(one) == place; }));
+}
+
 bool sleeps(const shell::RecordedCommand& command) {
   return command.fate == shell::Fate::answered && !command.background &&
          shell::program_name(command.argv[0]) == "sleep";
@@ -171,7 +189,10 @@ std::vector<Substitute> replacements_of(const Failure& failure, const Trial& tri
   const auto own = failure.place(failure.script.programs[failure.program]);
   std::set<Place> known;
   for (const auto& one : failure.first.commands) known.insert(place_of(one));
-  const bool again_and_again = !failure.failing.serves && turns_of(failure.again, own) > trial.turns;
+  // Also within one step.
+  const bool again_and_again =
+      !failure.failing.serves && (turns_of(failure.again, own) > trial.turns ||
+                                  starts_of(failure.again, own) > starts_of(failure.first, own));
   if (again_and_again) found.push_back({std::get<2>(own), std::get<1>(own)});
   for (auto one = failure.begin(); one != failure.again.commands.end(); ++one) {
     // A process id differs in each recording.
@@ -194,6 +215,12 @@ std::vector<std::size_t> later_programs(const Failure& failure, std::size_t turn
     for (auto one = begin + 1; one != failure.again.commands.end(); ++one) started.insert(place_of(*one));
   std::set<Place> told;
   if (turns == 1) told.insert(failure.place(failed));
+  const auto without = failure.failing.serves ? all_turns(failure.first) : std::map<Place, std::size_t>();
+  const auto then = failure.failing.serves ? all_turns(failure.again) : std::map<Place, std::size_t>();
+  const auto count = [](const auto& counts, const Place& place) {
+    const auto found = counts.find(place);
+    return found == counts.end() ? std::size_t{0} : found->second;
+  };
   for (auto i = failure.program + 1; i < programs.size(); ++i) {
     const auto& one = programs[i];
     const auto place = failure.place(one);
@@ -204,8 +231,7 @@ std::vector<std::size_t> later_programs(const Failure& failure, std::size_t turn
                                   (one.step && one.step == failed.step);
     const bool of_trap = one.span.file == failed.span.file && one.span.line < failed.span.line;
     // Without its server, a part of the programs may be skipped.
-    const bool fewer =
-        failure.failing.serves && turns_of(failure.again, place) < turns_of(failure.first, place);
+    const bool fewer = failure.failing.serves && count(then, place) < count(without, place);
     if (one.works && !beside && !of_trap && !fewer && started.contains(place) && told.insert(place).second)
       later.push_back(i);
   }
@@ -219,12 +245,16 @@ Trial result_of(const Failure& failure) {
   Trial trial{.program = program, .serves = failing.serves};
   trial.turns = turns_of(first, place_of(command));
   trial.sure = again.guessed.empty();
+  trial.restarts =
+      failing.serves && starts_of(again, place_of(command)) > starts_of(first, place_of(command));
   trial.skipped_line = skipped_line(command, first, again);
   if (again.stopped.empty()) trial.exit_code = again.exit_code;
   // What `timeout` starts ends after a time that has not passed here.
   trial.waits = again.waits && std::ranges::none_of(again.commands, is_timeout);
   trial.kills = kills_behind(command, again);
-  trial.ends_nothing = kills_behind(command, first) && !trial.kills;
+  const bool kills_otherwise = kills_behind(command, first);
+  trial.kills_more = trial.kills && !kills_otherwise;
+  trial.ends_nothing = kills_otherwise && !trial.kills;
   for (auto one = failure.begin(); one != again.commands.end(); ++one)
     if (submits_itself(*one)) trial.submits_itself = one->line;
   measure_wait(failure, trial);
@@ -302,6 +332,13 @@ std::vector<Trial> try_failures(const shell::RecordRequest& request, const shell
     trials.push_back(result_of(failure));
     if (!trials.back().sure && !again.failing->serves)
       trials.back().sure = is_sure(failure, trials.back(), again);
+    if (tried == Tried::all && trials.back().turns > 1 && trials.back().exit_code == 0 &&
+        !again.failing->serves) {
+      auto last = again;
+      last.failing->turn = trials.back().turns - 1;
+      const auto ended = shell::record(last);
+      trials.back().last_is_told = ended && ended->stopped.empty() && ended->exit_code != 0;
+    }
     if (!again.failing->serves || std::chrono::steady_clock::now() > end) continue;
     again.failing->hangs = true;
     if (const auto hung = shell::record(again))

@@ -58,7 +58,8 @@ class Failing {
  private:
   const RecordRequest& request_;
   const std::uint64_t began_ = static_cast<std::uint64_t>(::time(nullptr));
-  std::optional<std::size_t> first_;  ///< the launcher of the first that failed, or its own number
+  std::vector<std::size_t> turns_;    ///< the launchers of those that started, or their own numbers
+  std::optional<std::size_t> first_;  ///< the one of the first that failed
   std::set<std::uint32_t> ranks_;     ///< of its tasks that failed
   std::set<std::string> outputs_;     ///< files of what failed
   std::uint64_t slept_ = 0;           ///< seconds, by `sleep` in the foreground

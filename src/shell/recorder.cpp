@@ -163,6 +163,7 @@ class Recorder final : public Watcher {
         note(start, argv, Fate::recorded);
       else
         notes_.done_here(line, argv);
+      if (in_task && failing_.is_now(recording_.commands)) return answer({"", kFailed});
       if (name == "mkdir" && !in_task) written_.mkdir(start, argv);
       return start.path;
     }

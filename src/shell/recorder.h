@@ -137,8 +137,8 @@ struct Recording {
   [[nodiscard]] const Assignment* origin(const std::string& name, const std::string& value) const;
 };
 
-/// A program that exits with code 1, the first time with all tasks of its step, or, if it is a server,
-/// always: what does the script do then?
+/// A program that exits with code 1, once with all tasks of its step, or, if it is a server, always: what
+/// does the script do then?
 struct FailingProgram {
   std::string script{};  ///< as in RecordedCommand, which it names together with the next two
   std::uint32_t line = 0;
@@ -154,6 +154,7 @@ struct FailingProgram {
   /// Lines (Recording::searches) on which a search in the output of what has failed ends the other way:
   /// without these, it finds what it looks for, unless that is a failure.
   std::set<std::uint32_t> otherwise{};
+  std::size_t turn = 0;  ///< of those that start in turn, which one fails; of a server all do
 
   [[nodiscard]] bool is(const RecordedCommand& command) const;
 };

@@ -43,7 +43,7 @@ std::vector<std::string> known_programs() {
 std::string start_file(const OwnFiles& own, const RecordRequest& request) {
   return fmt::format(R"({0}() {{ exec {1} "$@" 198<{7}; }}
 nlaunch_conda() {{
-  command "$@"
+  command "$@" || return
   shift
   case ${{1-}} in
     activate) ;;

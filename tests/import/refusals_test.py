@@ -262,6 +262,25 @@ class Refusals(Import):
                               "gets out/*.npz as it is: where the script expands it without quotes, bash passes the files that match it on the cluster\n"),
                              ("#SBATCH --gpus-per-node=8\nCUDA_VISIBLE_DEVICES=4,5,6,7 python train.py\nCUDA_VISIBLE_DEVICES=0 python ref.py\n",
                               "note: line 2: learner has GPUs from 4 on in the script: the plan gives it GPUs from the first on\n"),
+                             ("for i in 1 2 3; do\n  srun python a.py $i\ndone\n", "note: line 2: if a or a-2 fails, the script goes on and exits with 0: here the run stops, and fails\n"),
+                             ("python prep.py & P=$!\npython train.py\nwait $P && python last.py\n",
+                              "note: line 1: if prep fails, the script lets learner run to its end: here the run stops it\n"),
+                             ("vllm serve m & S=$!\nuntil curl -sf localhost:8000/health; do sleep 1; done\nC=()\nfor p in 1 2; do python infer.py $p & C+=($!); done\nfor c in ${C[@]}; do wait $c; done\nkill $S\n",
+                              "note: line 4: if learner fails, the script lets learner-2 run to its end: here the run stops it\n"),
+                             ("vllm serve m & S=$!\nuntil curl -sf localhost:8000/health; do sleep 1; done\npython infer.py\nkill $S\n",
+                              "note: line 1: the script waits for engine without a limit, whatever becomes of it: here the run fails with it, or when its `ready` takes too long\n"),
+                             ("vllm serve m & S=$!\nuntil curl -sf localhost:8000/health; do sleep 1; done\npython infer.py\nkill $S\n",
+                              "note: line 1: if engine exits after it has answered, the script goes on: here the run stops, and fails\n"),
+                             ("vllm serve m & S=$!\nuntil curl -s localhost:8000/health; do sleep 1; done\npython infer.py\nkill $S\n",
+                              "note: line 2: any answer of engine, also an error, ends the script's wait: here only a success does (`ready: {http: ...}`)\n"),
+                             ("vllm serve m & S=$!\nuntil curl -sf localhost:8000/health; do sleep 1; done\npython infer.py\nkill $S\nwait $S\n",
+                              "note: line 5: the script exits with the code of what it has killed (143 for SIGTERM): the run exits with 0\n"),
+                             ("until vllm serve m; do sleep 1; done &\nL=$!\nuntil curl -sf localhost:8000/health; do sleep 1; done\npython infer.py\nkill $L\n",
+                              "note: line 1: the script starts engine again if it fails: here the run then stops\n"),
+                             ("vllm serve m & S=$!\nuntil curl -sf localhost:8000/health; do sleep 1; done\npython a.py\nsleep 30\npython b.py\nkill $S\n",
+                              "note: line 4: `sleep 30` is not imported: the next program starts at once\n"),
+                             ("trap 'python upload.py --dir out' EXIT\npython train.py\n", "the script starts learner also after a failure: here it starts only after a success\n"),
+                             ("bash -lc 'python train.py'\n", "note: line 1: `bash -l` reads the profile of a login on the cluster: what it sets is not imported\n"),
                              ("python train.py --dir $SLURM_TMPDIR\n", "note: line 1: nothing sets $SLURM_TMPDIR, so it was empty: set it with --env SLURM_TMPDIR=VALUE\n"),
                              ("git pull || true\npython train.py\n", "note: line 1: if git fails, the script goes on and exits with 0: here the run stops, and fails\n"),
                              ("srun bash -c 'for s in 1 2; do python a.py $s; done'\n", "note: line 1: if a fails, the script exits with 0: here the run fails\n"),
@@ -287,6 +306,20 @@ class Refusals(Import):
             with self.subTest(end):
                 roles = self.roles(begin + end)
                 self.assertNotIn("ends_run", roles["engine"])
+
+    def test_what_was_waited_for_is_not_killed_behind_that(self):
+        text = "for f in 0 1; do\n  for i in 0 1; do python client.py --id $i --fold $f & done\n  wait\n  pkill -f client.py\ndone\npython average.py\n"
+        _, experiment, _ = self.planned(text)
+        self.assertEqual(experiment["start"], [["client", "client-2"], ["client-3", "client-4"], ["learner"]])
+
+    def test_a_cluster_of_ray_without_a_driver_has_the_gpus(self):
+        text = ("#SBATCH --gpus-per-node=4\nray start --head --port=6379 --block &\nwait $!\n")
+        self.assertEqual(self.roles(text)["ray-head"]["gpus"], 4)
+
+    def test_hundreds_of_programs_are_one_error(self):
+        result = self.refusal("for i in $(seq 400); do python a.py $i; done\n")
+        self.assertIn("the script starts 400 programs, and an experiment has at most 256 roles", result)
+        self.assertEqual(result.count("error"), 1, result)
 
     def test_a_single_process_of_accelerate_is_not_a_rank(self):
         one = "#SBATCH --gpus-per-node=%d\naccelerate launch %strain.py\n"

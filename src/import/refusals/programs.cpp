@@ -3,11 +3,9 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 
 #include "base/secrets.h"
 #include "base/text.h"
-#include "config/role.h"
 #include "import/kills.h"
 #include "import/refusals/refusal.h"
 #include "shell/launchers.h"
@@ -122,19 +120,6 @@ Sentences starts_in_parallel(const Examined& script) {
         "loop, and `wait`",
         role.line);
   });
-}
-
-/// A loop over hundreds of runs.
-Sentences starts_too_many(const Examined& script) {
-  const auto count = script.out.roles.size();
-  if (count <= config::kMostRoles) return {};
-  std::map<std::uint32_t, std::size_t> by_line;
-  for (const auto& role : script.out.roles) ++by_line[role.line];
-  const auto most = std::ranges::max_element(by_line, {}, [](const auto& one) { return one.second; });
-  return {fmt::format(
-      "the script starts {} programs, {} of them at line {}, and an experiment has at most {} roles: "
-      "let one program do the loop, `bash FILE` with these lines, or import a smaller job",
-      count, most->second, most->first, config::kMostRoles)};
 }
 
 /// What import does not understand of an mpirun; empty if it is something else.
@@ -434,7 +419,6 @@ std::span<const Refusal> refusals_of_programs() {
       Refusal{"import.substitution", substitutes_a_process},
       Refusal{"import.xargs", uses_parallel_xargs},
       Refusal{"import.parallel", starts_in_parallel},
-      Refusal{"import.too-many", starts_too_many},
       Refusal{"import.step", has_a_step_of_several},
       Refusal{"import.step", places_by_a_file},
       Refusal{"import.step", has_an_unknown_option},

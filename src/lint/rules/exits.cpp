@@ -132,6 +132,45 @@ const Registered<Rule> not_waited_for_rule{{
     .check = check_not_waited_for,
 }};
 
+/// `if find . | grep -q x` under pipefail
+void check_early_reader(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  OptionByShell pipefail(*input.script, kPipefail);
+  static const RE2 kReader(
+      R"re((?:^\s*(?:if|while|until|elif)\s+!?\s*|^\s*!?\s*)((?:find|ls|cat|zcat|du|seq|journalctl|docker logs)\b[^|;&]*)\|\s*(grep\s+-\w*q\w*|head\b)[^|]*$)re");
+  static const RE2 kAsks(R"re(^\s*(?:if|while|until|elif)\b|&&|\|\|)re");
+  const SourceLines lines(input.script->file);
+  std::set<std::uint32_t> on;
+  for (const auto& command : input.script->commands)
+    if (pipefail.after(command) && command.span.file == input.script->file) on.insert(command.span.line);
+  for (const auto number : on) {
+    std::string writer;
+    std::string reader;
+    const auto text = lines.command(number);
+    if (!RE2::PartialMatch(text, kReader, &writer, &reader) || !RE2::PartialMatch(text, kAsks)) continue;
+    return report.note(
+        lines.whole(number),
+        {fmt::format("under pipefail this test may fail although {} finds something",
+                     reader.substr(0, reader.find(' '))),
+         fmt::format(
+             "{} ends at once, and {} then of SIGPIPE if it has more to write: the pipe returns 141, now and "
+             "then",
+             reader.substr(0, reader.find(' ')), writer.substr(0, writer.find(' '))),
+         "[ -n \"$(COMMAND | head -n 1 || true)\" ], or find -print -quit", ""});
+  }
+}
+
+const Registered<Rule> early_reader_rule{{
+    .order = 514,
+    .name = "early-reader",
+    .title = "a test that a pipe may spoil",
+    .explain =
+        "grep -q and head exit before they have read everything. With set -o pipefail, the writer's death by "
+        "SIGPIPE is the exit code of the pipe.",
+    .source = "bash(1), Pipelines; pipe(7)",
+    .check = check_early_reader,
+}};
+
 /// The EXIT trap in which the script sends a signal to itself: `trap 'kill 0' EXIT`; nullptr if it has none.
 const ScriptCommand* kills_itself_at_its_end(const Script& script) {
   static const RE2 kSelf(

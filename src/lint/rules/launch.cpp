@@ -18,6 +18,7 @@
 #include "lint/script_text.h"
 #include "shell/allocation.h"
 #include "shell/words.h"
+#include "sys/files.h"
 
 /// How a script's programs are started: on which nodes, with which GPUs, and with which rendezvous.
 namespace nlaunch::lint {
@@ -209,6 +210,17 @@ void check_trainer_size(const LintInput& input, Report& report) {
   }
 }
 
+/// A configuration on its command line that is here and has an engine of its own: `use_vllm: true`.
+bool names_an_engine_in_a_file(const Program& program) {
+  constexpr std::uint64_t kLargest = 1U << 20U;
+  static const RE2 kEngine(R"re((?m)^\s*(?:use_vllm|vllm\w*|rollout|sglang\w*)\s*:)re");
+  return std::ranges::any_of(program.words, [](const std::string& word) {
+    const auto path = word.substr(word.find('=') + 1);
+    if (!path.ends_with(".yaml") && !path.ends_with(".yml")) return false;
+    return RE2::PartialMatch(sys::read_regular_file(path, kLargest).value_or(""), kEngine);
+  });
+}
+
 void check_launcher_size(const LintInput& input, Report& report) {
   if (!input.script) return;
   check_trainer_size(input, report);
@@ -245,7 +257,7 @@ void check_launcher_size(const LintInput& input, Report& report) {
           {fmt::format("{} starts {}, but there {}", launcher->name, text::count(wants, "process"),
                        there == 1 ? "is 1 GPU" : fmt::format("are {} GPUs", there)),
            "a process without a GPU fails (invalid device ordinal)", "start one process per GPU", ""});
-    else if (wants < there && !beside && !has_own_engine(program))
+    else if (wants < there && !beside && !has_own_engine(program) && !names_an_engine_in_a_file(program))
       report.warning(
           program.span,
           {fmt::format("{} starts {}, but the job has {} GPUs{}", launcher->name,

@@ -361,6 +361,30 @@ const Registered<Rule> ray_cpus_rule{{
     .check = check_ray_cpus,
 }};
 
+/// `ray start --address 10.0.0.1`
+void check_ray_address(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  for (const auto& program : input.script->programs) {
+    const auto& words = program.words;
+    const bool starts = words.size() > 1 && program_name(words[0]) == "ray" && words[1] == "start";
+    const auto address = starts ? value_of(program, {"--address"}) : std::nullopt;
+    if (!address || address->empty() || address->contains(':') || *address == "auto" || *address == "local")
+      continue;
+    return report.error(program.span, {"`ray start --address` has no port: it fails",
+                                       "it takes HOST:PORT, the port that the head was started with",
+                                       "--address=HOST:6379", ""});
+  }
+}
+
+const Registered<Rule> ray_address_rule{{
+    .order = 515,
+    .name = "ray-address",
+    .title = "a worker of Ray that is given a host without a port",
+    .explain = "Ray takes the address apart at its colon, and refuses one without.",
+    .source = "Ray, python/ray/_private/services.py, extract_ip_port",
+    .check = check_ray_address,
+}};
+
 /// True if `ssh HOST COMMAND` returns while the command still runs.
 bool detaches(const ScriptCommand& command) {
   const auto& words = command.words;

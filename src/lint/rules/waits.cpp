@@ -557,6 +557,40 @@ const Registered<Rule> code_with_page_rule{{
     .check = check_code_with_page,
 }};
 
+/// `sleep 3000  # 5 minutes`
+void check_sleep_time(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  static const RE2 kSleep(
+      R"re(\bsleep\s+(\d+)([smhd]?)\b[^#]*#[^\d]*(\d+)\s*(s|sec|second|m|min|minute|h|hour)s?\b)re");
+  const SourceLines lines(input.script->file);
+  for (const auto number : lines_of_commands(lines)) {
+    std::uint64_t slept = 0;
+    std::uint64_t said = 0;
+    std::string unit;
+    std::string said_unit;
+    if (!RE2::PartialMatch(lines.line(number), kSleep, &slept, &unit, &said, &said_unit)) continue;
+    const auto in_seconds = [](std::string_view of) -> std::uint64_t {
+      constexpr std::uint64_t kMinute = 60;
+      return of.starts_with('m') ? kMinute : of.starts_with('h') ? kMinute * kMinute : of == "d" ? 86'400 : 1;
+    };
+    const auto really = slept * in_seconds(unit);
+    if (really == said * in_seconds(said_unit) || slept == 0) continue;
+    report.note(lines.whole(number), {fmt::format("this sleeps for {}, not {}", shown_duration(really),
+                                                  shown_duration(said * in_seconds(said_unit))),
+                                      "sleep counts in seconds, unless the number has a letter behind it",
+                                      fmt::format("sleep {}", said * in_seconds(said_unit)), ""});
+  }
+}
+
+const Registered<Rule> sleep_time_rule{{
+    .order = 513,
+    .name = "sleep-time",
+    .title = "a sleep of another length than its comment says",
+    .explain = "The number after sleep is in seconds, or has s, m, h or d behind it.",
+    .source = "sleep(1)",
+    .check = check_sleep_time,
+}};
+
 /// `code=$(curl -s -o /dev/null -w '%{http_code}' URL || echo 000)`: curl has printed 000 itself.
 void check_code_twice(const LintInput& input, Report& report) {
   if (!input.script) return;

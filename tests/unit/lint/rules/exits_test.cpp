@@ -324,5 +324,20 @@ TEST(NotWaitedFor, StepsWithoutDirectives) {
             Texts{"note job.sh:3:1 the script exits with 0 while srun still runs in the background"});
 }
 
+TEST(EarlyReader, UnderPipefail) {
+  EXPECT_EQ(
+      whole("early-reader",
+            script("set -o pipefail\nif find . -name '*.pt' | grep -q .; then python a.py; fi\n")),
+      (Texts{"under pipefail this test may fail although grep finds something",
+             "grep ends at once, and find then of SIGPIPE if it has more to write: the pipe returns 141, now "
+             "and then",
+             "[ -n \"$(COMMAND | head -n 1 || true)\" ], or find -print -quit",
+             "bash(1), Pipelines; pipe(7)"}));
+  for (const std::string fine :
+       {"if find . | grep -q .; then python a.py; fi\n", "set -o pipefail\nfind . | grep -q .\npython a.py\n",
+        "set -o pipefail\nif echo x | grep -q x; then python a.py; fi\n"})
+    EXPECT_EQ(found("early-reader", script(fine)), Texts{}) << fine;
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

@@ -161,5 +161,15 @@ TEST(WaitForServer, AWordInACommentStopsNothing) {
       Texts{"warning job.sh:5:1 `wait` also waits for ray, which never ends"});
 }
 
+TEST(RayAddress, HasAPort) {
+  EXPECT_EQ(whole("ray-address", script("ray start --address 10.0.0.1 --block\n")),
+            (Texts{"`ray start --address` has no port: it fails",
+                   "it takes HOST:PORT, the port that the head was started with", "--address=HOST:6379",
+                   "Ray, python/ray/_private/services.py, extract_ip_port"}));
+  for (const std::string fine :
+       {"ray start --address=10.0.0.1:6379 --block\n", "ray start --address=auto\n", "ray start --head\n"})
+    EXPECT_EQ(found("ray-address", script(fine)), Texts{}) << fine;
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

@@ -335,5 +335,15 @@ TEST(FixedWait, OfAServerThatIsStartedOnlyIfNobodyAnswers) {
       Texts{"note job.sh:3:3 the script assumes that vllm is ready after a fixed time"});
 }
 
+TEST(SleepTime, AnotherOneThanTheCommentSays) {
+  EXPECT_EQ(
+      whole("sleep-time", script("sleep 3000  # wait for 5 minutes\npython a.py\n")),
+      (Texts{"this sleeps for 50 minutes, not 5 minutes",
+             "sleep counts in seconds, unless the number has a letter behind it", "sleep 300", "sleep(1)"}));
+  for (const std::string fine : {"sleep 300 # 5 minutes\n", "sleep 5m # 5 min\n",
+                                 "sleep 30 # for the server\n", "sleep 3600 # 1 hour\n"})
+    EXPECT_EQ(found("sleep-time", script(fine)), Texts{}) << fine;
+}
+
 }  // namespace
 }  // namespace nlaunch::lint
