@@ -187,7 +187,7 @@ const ImportedRole* beside(const lint::Script& script, const shell::Recording& r
     const auto index = role_of(out, recording, other.recorded_as);
     const bool ends =
         index && out.roles[*index].ends_run.value_or(out.roles[*index].kind == RoleKind::learner);
-    if (ends) return &out.roles[*index];
+    if (index && (ends || !other.background)) return &out.roles[*index];
   }
   return nullptr;
 }
@@ -256,7 +256,12 @@ void remarks_of_failures(const lint::Script& script, const shell::Recording& rec
       return one.line == line && one.text.contains("again if it fails");
     });
     if (is_said) continue;
-    if (!trial.replacements.empty())
+    if (!trial.replacements.empty() &&
+        trial.replacements[0].line == recording.commands[script.programs[trial.program].recorded_as].line &&
+        trial.replacements[0].name == shell::call_of(script.programs[trial.program].words))
+      remarks.push_back(
+          {line, fmt::format("the script starts {} again if it fails: here the run then stops", role->name)});
+    else if (!trial.replacements.empty())
       remarks.push_back({line, fmt::format("if {} fails, the script starts {} in line {}, which is not "
                                            "imported: here the run stops",
                                            role->name, text::printable(trial.replacements[0].name),

@@ -279,7 +279,7 @@ class Refusals(Import):
                               "note: line 1: the script starts engine again if it fails: here the run then stops\n"),
                              ("vllm serve m & S=$!\nuntil curl -sf localhost:8000/health; do sleep 1; done\npython a.py\nsleep 30\npython b.py\nkill $S\n",
                               "note: line 4: `sleep 30` is not imported: the next program starts at once\n"),
-                             ("trap 'python upload.py --dir out' EXIT\npython train.py\n", "the script starts learner also after a failure: here it starts only after a success\n"),
+                             ("trap 'python upload.py --dir out' EXIT\npython train.py\n", "note: line 1: trap 'python upload.py --dir out' EXIT: the script starts upload also after a failure: here it starts only after a success\n"),
                              ("bash -lc 'python train.py'\n", "note: line 1: `bash -l` reads the profile of a login on the cluster: what it sets is not imported\n"),
                              ("python train.py --dir $SLURM_TMPDIR\n", "note: line 1: nothing sets $SLURM_TMPDIR, so it was empty: set it with --env SLURM_TMPDIR=VALUE\n"),
                              ("git pull || true\npython train.py\n", "note: line 1: if git fails, the script goes on and exits with 0: here the run stops, and fails\n"),

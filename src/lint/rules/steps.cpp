@@ -180,28 +180,10 @@ const Registered<Rule> step_waits_rule{{
 /// A variable that srun sets in each task, if the shell that reads `text` expands it: not in single quotes
 /// and not after a backslash.
 std::string task_variable_in(std::string_view text) {
-  constexpr std::array<std::string_view, 4> kOfTask{"SLURM_NODEID", "SLURM_PROCID", "SLURM_LOCALID",
-                                                    "SLURMD_NODENAME"};
-  bool single = false;
-  bool twice = false;
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    const char c = text[at];
-    if (c == '\\' && !single) {
-      ++at;
-    } else if (c == '\'' && !twice) {
-      single = !single;
-    } else if (c == '"' && !single) {
-      twice = !twice;
-    } else if (c == '$' && !single) {
-      auto name = text.substr(at + 1);
-      if (name.starts_with('{')) name.remove_prefix(1);
-      for (const auto known : kOfTask) {
-        const auto end = name.substr(std::min(known.size(), name.size()));
-        if (name.starts_with(known) && (end.empty() || !is_upper_name(end.substr(0, 1))))
-          return std::string(known);
-      }
-    }
-  }
+  for (const auto& expansion : expansions_in(text))
+    if (shell::is_any_of(expansion.name,
+                         {"SLURM_NODEID", "SLURM_PROCID", "SLURM_LOCALID", "SLURMD_NODENAME"}))
+      return expansion.name;
   return {};
 }
 
