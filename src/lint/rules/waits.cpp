@@ -421,6 +421,17 @@ void check_endless_wait(const LintInput& input, Report& report) {
   }
 }
 
+const Registered<Rule> endless_wait_rule{{
+    .order = 451,
+    .name = "endless-wait",
+    .title = "a wait for a server that may have died",
+    .explain =
+        "A server that dies at startup never answers, and a program that dies never writes the file that "
+        "another one waits for. A polling loop needs a check that the other side is alive, or a limit.",
+    .source = "bash(1), until",
+    .check = check_endless_wait,
+}};
+
 /// How long a loop with a number of turns waits: `for i in {1..200}; do ... sleep 5`. Nothing if that is not
 /// known.
 std::optional<std::uint64_t> seconds_of(const Loop& loop) {
@@ -525,38 +536,6 @@ const Registered<Rule> any_answer_rule{{
     .check = check_any_answer,
 }};
 
-/// `s=$(curl -s URL -w '%{http_code}')`, compared with 200: the page stands in front of the code.
-void check_code_with_page(const LintInput& input, Report& report) {
-  if (!input.script) return;
-  static const RE2 kAsks(R"re((\w+)=["']?\$\(\s*curl\s([^|;)]*%\{http_code\}[^|;)]*)\))re");
-  static const RE2 kApart(
-      R"re((?:^|\s)(?:-[a-zA-Z]*[oI]|--output|--head)\b|>|/(?:health\w*|ping|ready\w*|livez|version)["'\s])re");
-  const SourceLines lines(input.script->file);
-  for (const auto number : lines_of_commands(lines)) {
-    std::string name;
-    std::string options;
-    if (!RE2::PartialMatch(lines.command(number), kAsks, &name, &options) ||
-        RE2::PartialMatch(options + " ", kApart))
-      continue;
-    const RE2 compares(R"re(\$\{?)re" + name + R"re(\}?["']?\s*(?:==?|-eq|!=|-ne)\s*["']?\d{3})re");
-    if (!RE2::PartialMatch(input.script->file->text, compares)) continue;
-    report.warning(lines.whole(number),
-                   {"the page that the server sends stands in front of its code here",
-                    "curl prints both: a comparison with 200 fails whenever the page is not empty",
-                    "curl -s -o /dev/null -w '%{http_code}'", ""});
-  }
-}
-
-const Registered<Rule> code_with_page_rule{{
-    .order = 508,
-    .name = "code-with-page",
-    .title = "a status code with a page in front of it",
-    .explain =
-        "-w adds to what curl prints. Not reported for /health and its kind, which send an empty page.",
-    .source = "curl(1), --write-out, --output",
-    .check = check_code_with_page,
-}};
-
 /// `sleep 3000  # 5 minutes`
 void check_sleep_time(const LintInput& input, Report& report) {
   if (!input.script) return;
@@ -589,45 +568,6 @@ const Registered<Rule> sleep_time_rule{{
     .explain = "The number after sleep is in seconds, or has s, m, h or d behind it.",
     .source = "sleep(1)",
     .check = check_sleep_time,
-}};
-
-/// `code=$(curl -s -o /dev/null -w '%{http_code}' URL || echo 000)`: curl has printed 000 itself.
-void check_code_twice(const LintInput& input, Report& report) {
-  if (!input.script) return;
-  static const RE2 kAgain(
-      R"re(\bcurl\s[^|;]*%\{http_code\}[^|;]*\|\|\s*(?:echo|printf)\s+(?:-n\s+)?["']?(\d{1,3})\b)re");
-  const SourceLines lines(input.script->file);
-  for (const auto number : lines_of_commands(lines)) {
-    std::string printed;
-    if (!RE2::PartialMatch(lines.command(number), kAgain, &printed)) continue;
-    report.warning(
-        lines.whole(number),
-        {fmt::format("if nobody answers, this yields 000{}, not {}", printed, printed),
-         fmt::format("curl prints the code 000 itself when it cannot connect, and the echo adds to it: a "
-                     "comparison with {} fails",
-                     printed),
-         "curl -s -o /dev/null -w '%{http_code}' URL || true", ""});
-  }
-}
-
-const Registered<Rule> code_twice_rule{{
-    .order = 511,
-    .name = "code-twice",
-    .title = "a status code that is printed twice",
-    .explain = "-w prints the code also after a failure: 000 if there was no answer.",
-    .source = "curl(1), --write-out, http_code",
-    .check = check_code_twice,
-}};
-
-const Registered<Rule> endless_wait_rule{{
-    .order = 451,
-    .name = "endless-wait",
-    .title = "a wait for a server that may have died",
-    .explain =
-        "A server that dies at startup never answers, and a program that dies never writes the file that "
-        "another one waits for. A polling loop needs a check that the other side is alive, or a limit.",
-    .source = "bash(1), until",
-    .check = check_endless_wait,
 }};
 
 /// The names that a loop sets or counts with, and that may tell afterwards how it ended.
