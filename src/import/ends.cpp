@@ -300,7 +300,8 @@ void remarks_of_failures(const lint::Script& script, const shell::Recording& rec
 }
 
 /// `[ $code -ne 0 ] && echo failed` as the last line.
-void remark_of_its_code(const shell::Recording& recording, Imported& out) {
+void remark_of_its_code(const shell::Recording& recording, const std::vector<std::string>& lines,
+                        Imported& out) {
   // `kill $P`, and `wait $P` as the last line: the code is that of the signal.
   if (!recording.traced.empty()) {
     const auto& last = recording.traced.back();
@@ -308,10 +309,14 @@ void remark_of_its_code(const shell::Recording& recording, Imported& out) {
     const bool kills =
         words.size() == 2 && words[0] == "wait" &&
         std::ranges::any_of(recording.traced, [&](const auto& one) {
+          static const shell::Options kEnd{"-9", "-15", "-TERM", "-KILL", "-SIGTERM", "-SIGKILL"};
           const auto kill = shell::words_of(one.text);
-          return !kill.empty() && kill[0] == "kill" && !shell::has(kill, "-0") && shell::has(kill, words[1]);
+          return kill.size() > 1 && kill[0] == "kill" && shell::has(kill, words[1]) &&
+                 (!kill[1].starts_with('-') || kEnd.contains(kill[1]));
         });
-    if (kills && recording.exit_code == 0)
+    const bool is_alone = last.line > 0 && last.line <= lines.size() &&
+                          lines[last.line - 1].find_first_of("|&;") == std::string::npos;
+    if (kills && is_alone && recording.exit_code == 0)
       out.remarks[Destination::roles].push_back(
           {last.line,
            "the script exits with the code of what it has killed (143 for SIGTERM): the run exits with 0"});
@@ -341,7 +346,7 @@ void remarks_of_monitors(const shell::Recording& recording, Imported& out) {
 }  // namespace
 
 void add_remarks_on_its_end(const Remarked& script, Imported& out) {
-  remark_of_its_code(script.recording, out);
+  remark_of_its_code(script.recording, script.lines, out);
   remarks_of_monitors(script.recording, out);
   remarks_of_its_end(script, out);
   remarks_of_unawaited(script, out);

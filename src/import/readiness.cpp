@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* kOtherTimeout = "10m";
 constexpr std::size_t kTimesOfWait =
-    3;  ///< a query that a script repeats so often without an answer is a wait
+    2;  ///< a query that a script repeats so often without an answer is a wait
 
 /// The port that an argument of a server names: "--port 8000", "--bind=0.0.0.0:8000".
 bool names_port(const shell::Words& argv, const std::string& port) {
@@ -226,7 +226,10 @@ class Readiness {
                          "the script checks whether this port is in use; while recording, it was free");
     }
     const auto* silence = silence_at(asks.line);
-    if (silence != nullptr && silence->times > 0 && silence->times < kTimesOfWait)
+    const bool tries = std::ranges::any_of(asks.argv, [](const auto& word) {
+      return word.starts_with("--retry") || word.starts_with("--tries") || word == "-t";
+    });
+    if (silence != nullptr && !tries && silence->times > 0 && silence->times < kTimesOfWait)
       return checks_once(command, *silence);
     if (asks.task)
       return job_.out.not_said.push_back(
@@ -266,7 +269,8 @@ class Readiness {
 
   /// What the script does when it has asked often enough.
   [[nodiscard]] std::string limit_of(const lint::Unanswered* silence) const {
-    if (silence == nullptr || silence->waits || !silence->exit_code) return {};
+    if (silence == nullptr || silence->waits || !silence->exit_code || silence->times < kTimesOfWait)
+      return {};
     const bool same = silence->others.empty() && silence->missing.empty();
     return fmt::format(
         "; after {} times without an answer the script {}, and the run waits on", silence->times,

@@ -16,6 +16,7 @@
 #include "import/markers.h"
 #include "import/texts.h"
 #include "import/work.h"
+#include "shell/launchers.h"
 #include "shell/srun.h"
 #include "shell/traps.h"
 
@@ -69,13 +70,25 @@ void remarks_of_text(const std::vector<std::string>& lines, Imported& out) {
 const ImportedRole* started_by_trap(const std::string& command, const Imported& out) {
   const auto trap = shell::trap_of(shell::words_of(command));
   if (!trap || !trap->catches("EXIT")) return nullptr;
-  const auto found = std::ranges::find_if(out.roles, [&](const ImportedRole& role) {
+  const bool expands = trap->handler->contains('$');
+  const auto found = std::find_if(out.roles.rbegin(), out.roles.rend(), [&](const ImportedRole& role) {
     if (!role.part) return false;
     const auto& argv = out.parts[*role.part].argv;
-    // The handler as written: its program, and the first of its arguments that is not expanded.
-    return trap->handler->contains(argv[0]) && (argv.size() < 2 || trap->handler->contains(argv[1]));
+    const auto stands = [&](const auto& word) { return trap->handler->contains(word); };
+    return stands(argv[0]) && (argv.size() < 2 || stands(argv[1])) &&
+           (expands || std::ranges::all_of(argv, stands));
   });
-  return found == out.roles.end() ? nullptr : &*found;
+  return found == out.roles.rend() ? nullptr : &*found;
+}
+
+/// The word of a command that is such a program: the first, or one that a launcher starts.
+template <typename Is>
+shell::Words::const_iterator word_of_program(const shell::Words& words, const Is& is) {
+  const auto launchers = shell::names_of_launchers();
+  const bool launches =
+      !words.empty() && (words[0] == "exec" || std::ranges::find(launchers, words[0]) != launchers.end());
+  if (!words.empty() && is(words[0])) return words.begin();
+  return launches ? std::ranges::find_if(words, is) : words.end();
 }
 
 /// `bash -lc TEXT`, which reads the profile of a login.
@@ -88,7 +101,7 @@ void remarks_of_login_shells(const shell::Recording& recording, Imported& out) {
              (word.size() > 1 && word[0] == '-' && word[1] != '-' && word.contains('l') &&
               word.find_first_not_of("lceixu", 1) == std::string::npos);
     };
-    const auto shell = std::ranges::find_if(words, [](const auto& word) { return shell::is_shell(word); });
+    const auto shell = word_of_program(words, [](const auto& word) { return shell::is_shell(word); });
     if (shell == words.end() || shell + 1 == words.end() || !is_login(*(shell + 1))) continue;
     const bool own = one.script.substr(one.script.rfind('/') + 1) == out.script;
     if (told.insert(one.line).second)
@@ -406,7 +419,7 @@ void remarks_of_unset(const shell::Recording& recording, Imported& out) {
     const auto words = shell::words_of(command.text);
     const bool own = command.script.substr(command.script.rfind('/') + 1) == out.script;
     const auto line = own ? command.line : 0;
-    const auto at = std::ranges::find(words, "env");
+    const auto at = word_of_program(words, [](const auto& word) { return word == "env"; });
     if (words.size() > 2 && words[0] == "export" && words[1] == "-n") tell(line, shell::rest(words, 2));
     bool all = false;
     for (auto word = at == words.end() ? at : at + 1; word != words.end(); ++word) {

@@ -266,7 +266,7 @@ Trial result_of(const Failure& failure) {
 /// True if the script does the same whatever it finds in the output of what has failed: `grep -q loss: log`.
 /// `request` is that of the failure.
 bool is_sure(const Failure& failure, const Trial& trial, const shell::RecordRequest& request) {
-  if (trial.exit_code != 0) return false;  // no rule asks
+  if (!trial.exit_code) return false;
   struct Branch {
     std::set<std::uint32_t> otherwise, decided;  // lines
   };
@@ -330,7 +330,8 @@ std::vector<Trial> try_failures(const shell::RecordRequest& request, const shell
     if (!result) continue;
     const Failure failure{program, *again.failing, recording, *result, *input.script};
     trials.push_back(result_of(failure));
-    if (!trials.back().sure && !again.failing->serves)
+    if (!trials.back().sure && !again.failing->serves &&
+        (tried == Tried::all || trials.back().exit_code == 0))
       trials.back().sure = is_sure(failure, trials.back(), again);
     if (tried == Tried::all && trials.back().turns > 1 && trials.back().exit_code == 0 &&
         !again.failing->serves) {

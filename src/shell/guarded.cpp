@@ -136,7 +136,10 @@ class Tracer {
       const timespec glance{0, held_.empty() && ending_.empty() ? 20'000'000 : 1'000'000};
       const int signal = ::sigtimedwait(&signals, nullptr, &glance);
       if (signal < 0) release_who_wait();
-      if (signal < 0 && all_wait()) let_one_end();
+      // What waits for a moment only is not seen twice.
+      constexpr int kLooks = 3;
+      idle_looks_ = signal < 0 && !ending_.empty() && all_wait() ? idle_looks_ + 1 : 0;
+      if (idle_looks_ == kLooks) (void)let_one_end();
       if (signal > 0 && signal != SIGCHLD) {
         result_.signal = signal;
         stop("signal");
@@ -161,6 +164,9 @@ class Tracer {
     if (!result_.stopped.empty() || result_.cut)
       return kill_all();  // including those that were created meanwhile
     if (now >= end_) stop("time");
+    // A loop that looks without a pause.
+    constexpr auto kBusy = std::chrono::milliseconds(300);
+    if (!ending_.empty() && now > ending_since_ + kBusy) (void)let_one_end();
     std::uint64_t memory = 0;
     for (const auto& [pid, process] : processes_) memory += resident_bytes(pid);
     memory += resident_bytes(::getpid());
@@ -233,14 +239,22 @@ class Tracer {
 
   [[nodiscard]] bool is_ending(pid_t pid) const { return std::ranges::find(ending_, pid) != ending_.end(); }
 
-  /// The first that was started.
-  void let_one_end() {
-    const auto first = std::ranges::min_element(ending_, {}, [&](pid_t pid) { return born_.at(pid); });
-    if (first != ending_.end()) let_end(*first);
+  /// The first that was started; nullopt if there is none.
+  std::optional<pid_t> let_one_end() {
+    const auto first = std::ranges::min_element(ending_, {}, [&](pid_t pid) {
+      const auto born = born_.find(pid);
+      return born == born_.end() ? Clock::time_point() : born->second;
+    });
+    if (first == ending_.end()) return std::nullopt;
+    const auto pid = *first;
+    let_end(pid);
+    return pid;
   }
 
   void let_end(pid_t pid) {
     if (std::erase(ending_, pid) > 0) resume(pid, 0);
+    ending_since_ = Clock::now();
+    idle_looks_ = 0;
   }
 
   static void resume(pid_t pid, int signal) { ::ptrace(PTRACE_CONT, pid, nullptr, signal); }
@@ -259,6 +273,7 @@ class Tracer {
       at_fork(pid);
     } else if (event == PTRACE_EVENT_EXIT && !first_ended_ && pid != first_ && ignores_interrupts(pid)) {
       ending_.push_back(pid);
+      ending_since_ = Clock::now();
       release(pid);  // the shell that has forked it
     } else if (event != 0) {
       if (event == PTRACE_EVENT_EXEC && watcher_.may_be_ahead()) hide_vdso(pid);
@@ -276,6 +291,10 @@ class Tracer {
   void at_end(pid_t pid, int status) {
     release(pid);
     std::erase(ending_, pid);
+    if (const auto sleeper = sleepers_.find(pid); sleeper != sleepers_.end()) {
+      if (processes_.contains(sleeper->second)) resume(sleeper->second, 0);
+      sleepers_.erase(sleeper);
+    }
     processes_.erase(pid);
     parents_.erase(pid);
     born_.erase(pid);
@@ -285,7 +304,8 @@ class Tracer {
     result_.status = status;
     // What is left runs in the background, and would end with the job.
     first_ended_ = true;
-    while (!ending_.empty()) let_one_end();
+    while (let_one_end()) {
+    }
     end_ = std::min(end_, Clock::now() + kForTheRest);
   }
 
@@ -667,12 +687,16 @@ class Tracer {
     }
     const auto program = watcher_.on_start(start);
     if (watcher_.has_seen_enough()) stop("waits");
-    if (program_name(start.path) == "sleep") let_one_end();
     if (program.empty()) return pretend(pid, process, before, -ENOENT);
     hide_loader_variables(pid, environment);
     if (!put(pid, registers, call.path.path, program, 0) || !set_registers(pid, registers))
       return pretend(pid, process, before, -EACCES);
-    resume(pid, 0);
+    // Meanwhile one of those in the background has ended.
+    const auto ends = program_name(start.path) == "sleep" ? let_one_end() : std::nullopt;
+    if (ends)
+      sleepers_[*ends] = pid;
+    else
+      resume(pid, 0);
     // env becomes the program. What computes a word of a command, `$(date)`, is not yet the command.
     if (is_shell(program) || program_name(program) == "env") return;
     if (watcher_.has_begun())
@@ -694,6 +718,9 @@ class Tracer {
   std::map<pid_t, pid_t> held_;  ///< child → its parent, which is held at its fork
   std::map<pid_t, pid_t> parents_;
   std::map<pid_t, Clock::time_point> born_;
+  std::map<pid_t, pid_t> sleepers_;  ///< what is let end → the `sleep` that goes on behind that
+  Clock::time_point ending_since_{};
+  int idle_looks_ = 0;
   std::vector<pid_t> ending_;   ///< what runs in the background, at its exit (Watcher::lists_jobs)
   std::map<pid_t, int> ended_;  ///< how often it has been queried since
   std::size_t starts_ = 0;

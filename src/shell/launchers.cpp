@@ -107,7 +107,7 @@ std::vector<Task> tasks_of(const std::vector<std::pair<std::uint32_t, std::uint3
 
 Started of_mpirun(const Words& argv, const Allocation& allocation) {
   const auto call = read_mpirun(argv);
-  if (has_several(argv) || !call.unknown.empty()) return {};
+  if (has_several(argv) || !call.unknown.empty() || !call.placed_by.empty()) return {};
   const auto component = allocation.component(0).value_or(Allocation::Component{});
   Nodes nodes = call.hosts.empty() ? nodes_of(component) : Nodes();
   std::vector<std::pair<std::uint32_t, std::uint32_t>> places;  // node, slots
@@ -127,6 +127,8 @@ Started of_mpirun(const Words& argv, const Allocation& allocation) {
                                            : places.empty() ? size * component.tasks_per_node
                                                             : slots);
   const auto spread = shared_out(all, nodes.size());
+  // Open MPI refuses more than the slots of its hosts, and Hydra goes round.
+  if (!each && !places.empty() && call.mapping == Mapping::fill && all > slots) return {};
   // A plan numbers its processes node by node.
   if (!each && call.mapping == Mapping::cyclic && spread > 1 && size > 1) return {};
   Started started;

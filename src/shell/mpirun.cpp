@@ -62,6 +62,8 @@ void map_by(std::string_view policy, Mpirun& call) {
   const auto resource = policy.substr(0, policy.find_first_of(":,"));
   if (RE2::PartialMatch(policy, kPerNode, &each))
     call.per_node = each;
+  else if (resource == "ppr")
+    call.placed_by = "map-by " + std::string(policy);
   else if (resource == "node")
     call.mapping = Mapping::cyclic;
   else if (resource != "slot")
@@ -82,6 +84,8 @@ void take(std::string_view name, const std::string& value, Mpirun& call) {
     map_by(value, call);
   else if (name == "rank-by" && value == "node")
     call.mapping = Mapping::cyclic;
+  else if (is_any_of(name, {"npersocket", "rf", "rankfile", "cpu-list", "configfile"}))
+    call.placed_by = name;
   else if (is_any_of(name, {"wd", "wdir"}))
     call.folder = value;
   else if (name == "x" && value.contains('='))
@@ -104,13 +108,18 @@ Mpirun read_mpirun(const Words& argv) {
     const auto attached = equals != std::string_view::npos;
     const std::string after(attached ? name.substr(equals + 1) : "");
     name = name.substr(0, equals);
-    const std::size_t values = is_among(kTwoValues, name) ? 2 : is_among(kOneValue, name) ? 1 : 0;
+    // Hydra also takes NAME=VALUE.
+    const bool sets = is_any_of(name, {"genv", "env"}) && at + 1 < argv.size() && argv[at + 1].contains('=');
+    const std::size_t values = is_among(kTwoValues, name) && !sets ? 2
+                               : is_among(kOneValue, name) || sets ? 1
+                                                                   : 0;
     if (values == 0 && !is_among(kNoValue, name)) call.unknown.push_back(argv[at]);
     if (name == "pernode") call.per_node = 1;
     if (name == "bynode") call.mapping = Mapping::cyclic;
     if (values == 1 && attached) take(name, after, call);
     if (values == 1 && !attached && at + 1 < argv.size()) take(name, argv[at + 1], call);
-    if (is_any_of(name, {"genv", "env"}) && at + 2 < argv.size())
+    if (sets) call.variables.push_back(argv[at + 1]);
+    if (is_any_of(name, {"genv", "env"}) && !sets && at + 2 < argv.size())
       call.variables.push_back(argv[at + 1] + "=" + argv[at + 2]);
     at += 1 + (attached ? 0 : values);
   }

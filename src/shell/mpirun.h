@@ -31,8 +31,10 @@ struct Mpirun {
   Mapping mapping = Mapping::fill;
   std::vector<HostSlots> hosts{};  ///< of -H; a host that is named again has more slots
   std::string hostfile{};
-  std::string folder{};                ///< of -wdir
-  Words variables{};                   ///< "NAME=VALUE"
+  std::string folder{};  ///< of -wdir
+  Words variables{};     ///< "NAME=VALUE"
+  std::string
+      placed_by{};  ///< an option by which nothing says here how many processes a node gets: "-rankfile"
   std::vector<std::string> unknown{};  ///< options that none of them has: what follows may be the value or
                                        ///< the program
 };

@@ -54,11 +54,15 @@ nlaunch_conda() {{
       [[ -n ${{NLAUNCH_CONDA_BELOW-}} ]] || return 0  # the environment before that one
       export CONDA_PREFIX=${{NLAUNCH_CONDA_BELOW%%:*}}
       export CONDA_DEFAULT_ENV=${{CONDA_PREFIX##*/}}
+      [[ $CONDA_PREFIX == */envs/* ]] || CONDA_DEFAULT_ENV=base
       NLAUNCH_CONDA_BELOW=${{NLAUNCH_CONDA_BELOW#*:}}
       PATH=$CONDA_PREFIX/bin:$PATH
       return 0 ;;
     *) return 0 ;;
   esac
+  while [[ ${{2-}} == -* ]]; do  # -n NAME, --stack NAME
+    shift
+  done
   [[ -n ${{NLAUNCH_CONDA-}} || -z ${{CONDA_EXE-}} ]] || NLAUNCH_CONDA=${{CONDA_EXE%/*/conda}}
   # Only what looks like an installation tells where its environments are.
   NLAUNCH_BASE=${{CONDA_PREFIX-}}

@@ -131,6 +131,15 @@ std::string why_no_mpirun(const shell::Words& argv) {
         "import does not know the option {} of {}: the next word may be its value or the program. "
         "Leave it out, or write it with = if it has a value",
         text::printable(call.unknown[0]), shell::program_name(argv[0]));
+  if (!call.placed_by.empty())
+    return fmt::format(
+        "how many processes {} --{} puts on a node is not known here: use --map-by ppr:N:node, or -N",
+        shell::program_name(argv[0]), text::printable(call.placed_by));
+  if (!call.hosts.empty() && call.mapping == shell::Mapping::fill && call.processes)
+    return fmt::format(
+        "{} places {} processes on hosts with fewer slots, or on hosts that are not of the job: write "
+        "-H HOST:N,HOST:N",
+        shell::program_name(argv[0]), *call.processes);
   if (call.mapping == shell::Mapping::cyclic)
     return fmt::format(
         "this {} numbers its processes round the nodes (node, --bynode), but a plan node by node: "
@@ -160,7 +169,12 @@ Sentences places_by_a_file(const Examined& script) {
     const auto given = std::ranges::find_if(command.given, [&](const shell::WrittenFile& one) {
       return !file.empty() && one.text && one.path.ends_with(file.substr(file.rfind('/') + 1));
     });
-    if (given == command.given.end()) return {};
+    if (file.empty()) return {};
+    if (given == command.given.end())
+      return fmt::format(
+          "line {}: {} places processes by the hosts in {}, which are not known here: name them with -H "
+          "HOST:N,HOST:N",
+          command.line, shell::program_name(command.argv[0]), text::printable(file));
     std::vector<std::string> hosts;
     for (const auto& [host, slots] : shell::hosts_in_file(*given->text))
       hosts.push_back(fmt::format("{}:{}", host, slots.value_or(script.allocation.tasks_per_node)));

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <re2/re2.h>
 
+#include <algorithm>
 #include <string>
 
 #include "base/registry.h"
@@ -15,17 +16,25 @@ namespace {
 /// `python train.py 2>&1 > log`
 void check_errors_elsewhere(const LintInput& input, Report& report) {
   if (!input.script || !input.script->file) return;
-  static const RE2 kOrder(R"re(\s2>&1\s+(>>?\s*)("[^"]*"|'[^']*'|[^\s;|&<>()]+)([^|;&\n]*)(.?))re");
+  static const RE2 kOrder(R"re(^(.*?)\s2>&1\s+1?(>>?)\s*("[^"]*"|'[^']*'|[^\s;|&<>()]+)([^|;&\n]*)(.?))re");
+  // `err=$(... 2>&1 >out)`, `{ ... 2>&1 >out; } | tee errors`: only the errors are read.
+  static const RE2 kReads(R"re(\$\(|<\(|`|^\s*(?:echo|printf)\b)re");
+  static const RE2 kPiped(R"re([})]\s*\|)re");
   const SourceLines lines(input.script->file);
   for (const auto number : lines_of_commands(lines)) {
-    std::string arrow, file, rest, end;
-    if (!RE2::PartialMatch(lines.command(number), kOrder, &arrow, &file, &rest, &end)) continue;
+    std::string before, arrow, file, rest, end;
+    const auto text = lines.command(number);
+    if (!RE2::PartialMatch(text, kOrder, &before, &arrow, &file, &rest, &end)) continue;
     // `2>&1 >log | tee errors` sends only the errors through the pipe.
-    if (end == "|" || file == "/dev/null" || rest.find("2>") != std::string::npos) continue;
+    const bool is_quoted =
+        std::ranges::count(before, '"') % 2 != 0 || std::ranges::count(before, '\'') % 2 != 0;
+    if (end == "|" || file == "/dev/null" || rest.contains("2>") || is_quoted ||
+        RE2::PartialMatch(before, kReads) || RE2::PartialMatch(text, kPiped))
+      continue;
     report.warning(lines.whole(number),
                    {fmt::format("errors do not go into {}", text::printable(file)),
                     "2>&1 copies where the output goes at that moment: it goes into the file only behind it",
-                    fmt::format("{} {} 2>&1", text::trim(arrow), text::printable(file)), ""});
+                    fmt::format("{} {} 2>&1", arrow, text::printable(file)), ""});
   }
 }
 

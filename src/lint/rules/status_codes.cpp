@@ -47,7 +47,7 @@ const Registered<Rule> code_with_page_rule{{
 void check_code_twice(const LintInput& input, Report& report) {
   if (!input.script) return;
   static const RE2 kAgain(
-      R"re(\bcurl\s[^|;]*%\{http_code\}[^|;]*\|\|\s*(?:echo|printf)\s+(?:-n\s+)?["']?(\d{1,3})\b)re");
+      R"re((?:\$\(|`)[^()|;`]*\bcurl\s[^|;()`]*%\{http_code\}[^|;()`]*\|\|\s*(?:echo|printf)\s+(?:-n\s+)?["']?(\d{1,3})\b[^()]*[)`])re");
   const SourceLines lines(input.script->file);
   for (const auto number : lines_of_commands(lines)) {
     std::string printed;

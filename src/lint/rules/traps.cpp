@@ -388,7 +388,7 @@ const ScriptCommand* last_wait(const Script& script, const SourceLines& lines, c
   // `while kill -0 $PID; do wait $PID; done`, and a loop whose end is further down.
   static const RE2 kAgain(
       R"re(\bwait\b|(?:^|;)\s*done\b|\bkill\s+-(?:0|s\s*0)\b|\bpgrep\b|\btail\s.*--pid|\bjobs\b)re");
-  static const RE2 kLoop(R"re((?:^|[;&|])\s*(?:while|until)\b)re");
+  static const RE2 kLoop(R"re((?:^|[;&|{(]|\bthen|\belse|\bdo)\s*(?:while|until)\b)re");
   const auto last = lines.end_of_command(wait->span.line);
   if (RE2::PartialMatch(lines.command(wait->span.line), kLoop)) return nullptr;
   for (auto at = last + 1; at <= lines.count(); ++at)
@@ -403,7 +403,7 @@ void check_signal_ends_wait(const LintInput& input, Report& report) {
   const auto& script = *input.script;
   const SourceLines lines(script.file);
   static const RE2 kEnds(
-      R"re(\bexit\b|\bwait\b|\bexec\b|\bscontrol\s+requeue|\bscancel\b|\bsleep\b|\bkill\s+(?:-9|-KILL|-SIGKILL)\b)re");
+      R"re(\bexit\b|\bwait\b|\bexec\b|\bscontrol\s+requeue|\bscancel\b|\bsleep\b|\btail\b|\bwhile\b|\buntil\b|\bread\b|\bkill\s+(?:-0|-9|-KILL|-SIGKILL)\b)re");
   for (const auto& option : input.batch) {
     const auto value = value_of(option, "--signal");
     const auto signal = warning_signal(value);
@@ -411,10 +411,20 @@ void check_signal_ends_wait(const LintInput& input, Report& report) {
     if (trap == nullptr) continue;
     const auto set = shell::trap_of(trap->words);
     if (!set->catches(signal) || RE2::PartialMatch(text_of_handler(lines, *set->handler), kEnds)) continue;
+    // A function of another file.
+    static const RE2 kName(R"re(^\s*([A-Za-z_][\w-]*)\s*$)re");
+    std::string name_of_handler;
+    if (RE2::FullMatch(*set->handler, kName, &name_of_handler) &&
+        body_of_function(lines, name_of_handler).empty())
+      continue;
     const auto* wait = last_wait(script, lines, *trap);
     const auto program = std::ranges::find_if(
         script.programs, [](const Program& one) { return one.works && one.background && !is_server(one); });
-    if (wait == nullptr || program == script.programs.end()) continue;
+    const bool works_behind =
+        wait != nullptr && std::ranges::any_of(script.commands, [&](const auto& command) {
+          return &command > wait && command.works && !command.background;
+        });
+    if (wait == nullptr || works_behind || program == script.programs.end()) continue;
     const auto name = shown_name(*program);
     return report.warning(
         wait->span,

@@ -547,7 +547,11 @@ void check_sleep_time(const LintInput& input, Report& report) {
     std::uint64_t said = 0;
     std::string unit;
     std::string said_unit;
-    if (!RE2::PartialMatch(lines.line(number), kSleep, &slept, &unit, &said, &said_unit)) continue;
+    static const RE2 kOther(
+        R"re((?i)#.*\b(?:max\w*|min|least|most|total|up to|about|every|poll\w*|timeout|until|or)\b)re");
+    if (!RE2::PartialMatch(lines.line(number), kSleep, &slept, &unit, &said, &said_unit) ||
+        RE2::PartialMatch(lines.line(number), kOther))
+      continue;
     const auto in_seconds = [](std::string_view of) -> std::uint64_t {
       constexpr std::uint64_t kMinute = 60;
       return of.starts_with('m') ? kMinute : of.starts_with('h') ? kMinute * kMinute : of == "d" ? 86'400 : 1;

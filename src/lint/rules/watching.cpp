@@ -335,11 +335,16 @@ const char* consequence_of(Need need) {
 
 /// A failure has a consequence in the line itself or in the next one.
 bool is_checked(const SourceLines& lines, const ScriptCommand& command) {
-  static const RE2 kTests(R"re(\|\||&&|^\s*(if|elif|while|until)\b|\bset\s+-\w*e|;\s*then)re");
-  static const RE2 kTestsNext(R"re(^\s*(if|\[\[?|test)\s.*(\$\?|\$\{?PWD))re");
+  static const RE2 kTests(
+      R"re(\|\||&&|^\s*(if|elif|while|until)\b|\bset\s+-\w*e|;\s*then|\b(?:ba|z|da)?sh\s+(?:-\w+\s+)*-\w*e)re");
+  static const RE2 kTestsNext(R"re(^\s*(?:if|\[\[?|test)\s.*(?:\$\?|\$\{?PWD)|^\s*\w+=\$\?)re");
   const auto end = lines.end_of_command(command.span.line);
+  static const RE2 kInFunction(R"re(^\s|\(\)\s*\{)re");
+  static const RE2 kKeeps(R"re(;\s*\w+=\$\?)re");
   return RE2::PartialMatch(lines.command(command.span.line), kTests) ||
-         RE2::PartialMatch(lines.line(end + 1), kTestsNext);
+         RE2::PartialMatch(lines.line(end + 1), kTestsNext) ||
+         RE2::PartialMatch(lines.line(command.span.line), kKeeps) ||
+         (tests_a_function(lines) && RE2::PartialMatch(lines.line(command.span.line), kInFunction));
 }
 
 void check_setup_unchecked(const LintInput& input, Report& report) {

@@ -109,8 +109,11 @@ TEST(Launchers, MpirunPlacesByHosts) {
   EXPECT_EQ(started("mpirun -np 2 --pernode a"), "a | 0/0@0 1/0@1");
   EXPECT_EQ(started("mpirun -np 2 -N 1 a"), "a | 0/0@0 1/0@1");
   EXPECT_EQ(started("mpirun --map-by ppr:2:node:pe=4 a"), "a | 0/0@0 1/1@0 2/0@1 3/1@1");
-  for (const auto* unknown : {"mpirun -np 4 --map-by node a", "mpirun -np 4 --bynode a",
-                              "mpirun -np 4 --rank-by node a", "mpirun -H n1 a", "mpirun --new-option x a"})
+  EXPECT_EQ(started("mpiexec -genv OMP_NUM_THREADS=4 -n 2 a"), "a | 0/0@0 1/1@0");
+  for (const auto* unknown :
+       {"mpirun -np 4 -H rec-node-0,rec-node-1 a", "mpirun -npersocket 1 a", "mpirun --map-by ppr:1:socket a",
+        "mpirun -np 2 --rankfile rf a", "mpirun -np 4 --map-by node a", "mpirun -np 4 --bynode a",
+        "mpirun -np 4 --rank-by node a", "mpirun -H n1 a", "mpirun --new-option x a"})
     EXPECT_EQ(started(unknown), "nothing") << unknown;
 }
 
