@@ -67,6 +67,8 @@ class Refusals(Import):
                 (TWO_NODES + "mpirun -np 4 --map-by node python train.py\n", "line 3: this mpirun numbers its processes round the nodes (node, --bynode), but a plan node by node"),
                 (TWO_NODES + "printf '%s slots=3\\n%s slots=1\\n' $(scontrol show hostnames) > hf\nmpirun -np 4 --hostfile hf python train.py\n",
                  "line 4: the hosts in hf do not get the processes that the job's nodes get in a plan: name them with -H host:N,host:N"),
+                ("mpirun --map-by ppr:1:socket python train.py\n", "line 1: how many processes mpirun --map-by ppr:1:socket puts on a node is not known here"),
+                ("mpirun --hostfile hf -np 4 python train.py\n", "line 1: mpirun places processes by the hosts in hf, which are not known here: name them with -H HOST:N,HOST:N"),
                 (TWO_NODES + "srun --quotatype spot python train.py\n", "line 3: srun itself does not know --quotatype: is `spot` its value, or the program? Write --quotatype=spot"),
                 ("#SBATCH -o log-%j.out\npython train.py\ngzip log-$SLURM_JOB_ID.out\n", "line 3: `gzip` uses the output of the job itself (#SBATCH --output), which is in the logs of the roles"),
                 ("#SBATCH --ntasks-per-node=2\nsrun bash -c '\nif [ $SLURM_PROCID = 0 ]; then python a.py; touch ok; fi\nwhile [ ! -f ok ]; do sleep 1; done\npython train.py'\n",
@@ -320,6 +322,10 @@ class Refusals(Import):
         result = self.refusal("for i in $(seq 400); do python a.py $i; done\n")
         self.assertIn("the script starts 400 programs, and an experiment has at most 256 roles", result)
         self.assertEqual(result.count("error"), 1, result)
+
+    def test_a_query_that_tries_again_itself_is_a_wait(self):
+        text = "./serve.sh &\ncurl -s --retry 60 --retry-connrefused --retry-delay 5 localhost:9000/health\npython a.py\n"
+        self.assertIn("wait", self.roles(text))
 
     def test_a_single_process_of_accelerate_is_not_a_rank(self):
         one = "#SBATCH --gpus-per-node=%d\naccelerate launch %strain.py\n"

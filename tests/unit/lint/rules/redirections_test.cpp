@@ -14,9 +14,11 @@ TEST(ErrorsElsewhere, IfTheFileComesBehind) {
                    "> train.log 2>&1", "bash(1), REDIRECTION; ShellCheck SC2069"}));
   EXPECT_EQ(found("errors-elsewhere", script("python a.py --x 2>&1 >> \"$LOG\" &\nwait\n")),
             Texts{"warning job.sh:1:1 errors do not go into \"$LOG\""});
-  for (const std::string fine : {"python a.py > a.log 2>&1\n", "python a.py 2>&1 | tee a.log\n",
-                                 "python a.py 2>&1 > a.log | tee errors\n", "python a.py 2>&1 >/dev/null\n",
-                                 "# python a.py 2>&1 > a.log\npython a.py\n"})
+  for (const std::string fine :
+       {"err=$(python a.py 2>&1 >out.txt)\n", "{ python a.py 2>&1 >out.txt; } | tee err.txt\n",
+        "echo 'use 2>&1 > file'\n", "python a.py > a.log 2>&1\n", "python a.py 2>&1 | tee a.log\n",
+        "python a.py 2>&1 > a.log | tee errors\n", "python a.py 2>&1 >/dev/null\n",
+        "# python a.py 2>&1 > a.log\npython a.py\n"})
     EXPECT_EQ(found("errors-elsewhere", script(fine)), Texts{}) << fine;
 }
 

@@ -30,7 +30,9 @@ TEST(CodeTwice, CurlPrintsItItself) {
              "with 000 fails",
              "curl -s -o /dev/null -w '%{http_code}' URL || true", "curl(1), --write-out, http_code"}));
   for (const std::string fine :
-       {"c=$(curl -s -w '%{http_code}' localhost:80 || true)\n", "c=$(curl -s localhost:80/n || echo 0)\n",
+       {"c=$(curl -s -w '%{http_code}' localhost:80) || echo 1\n",
+        "curl -s -w '%{http_code}' localhost:80 > code || echo 1\n",
+        "c=$(curl -s -w '%{http_code}' localhost:80 || true)\n", "c=$(curl -s localhost:80/n || echo 0)\n",
         "c=$(curl -s -w '%{http_code}' localhost:80) || c=000\n"})
     EXPECT_EQ(found("code-twice", script(fine + "python a.py\n")), Texts{}) << fine;
 }

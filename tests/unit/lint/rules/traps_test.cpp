@@ -212,7 +212,11 @@ TEST(SignalEndsWait, UnlessSomethingWaitsAgain) {
             script(job + "again() {\n  sbatch $0\n}\ntrap again USR1\npython a.py &\nwait\necho done\n")),
       Texts{"warning job.sh:8:1 USR1 ends this `wait`, not a.py"});
   for (const std::string fine :
-       {"trap 'kill -USR1 $P; wait $P' USR1\npython a.py & P=$!\nwait $P\n",
+       {"trap 'kill -USR1 $P; timeout 120 tail --pid=$P -f /dev/null' USR1\npython a.py & P=$!\nwait $P\n",
+        "trap of_a_library USR1\npython a.py & P=$!\nwait $P\n",
+        "all() { until wait $P; do :; done; }\ntrap 'kill -USR1 $P' USR1\npython a.py & P=$!\nall\n",
+        "trap 'kill -USR1 $P' USR1\npython a.py & P=$!\nwait $P\nsrun python eval.py\n",
+        "trap 'kill -USR1 $P; wait $P' USR1\npython a.py & P=$!\nwait $P\n",
         "trap 'sbatch $0; exit 0' USR1\npython a.py &\nwait\n",
         "trap 'scontrol requeue $SLURM_JOB_ID' USR1\npython a.py &\nwait\n",
         "trap 'kill -USR1 $P' USR1\npython a.py & P=$!\nwait $P\nwait $P\n",

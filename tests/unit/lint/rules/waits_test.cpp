@@ -312,8 +312,9 @@ TEST(SleepTime, AnotherOneThanTheCommentSays) {
       whole("sleep-time", script("sleep 3000  # wait for 5 minutes\npython a.py\n")),
       (Texts{"this sleeps for 50 minutes, not 5 minutes",
              "sleep counts in seconds, unless the number has a letter behind it", "sleep 300", "sleep(1)"}));
-  for (const std::string fine : {"sleep 300 # 5 minutes\n", "sleep 5m # 5 min\n",
-                                 "sleep 30 # for the server\n", "sleep 3600 # 1 hour\n"})
+  for (const std::string fine :
+       {"sleep 20 # 2 mins max, poll\n", "sleep 300 # at least 2 minutes\n", "sleep 300 # 5 minutes\n",
+        "sleep 5m # 5 min\n", "sleep 30 # for the server\n", "sleep 3600 # 1 hour\n"})
     EXPECT_EQ(found("sleep-time", script(fine)), Texts{}) << fine;
 }
 

@@ -176,6 +176,10 @@ TEST(SetupUnchecked, NamesTheOthersOfItsKind) {
             Texts{"note job.sh:3:1 if this pip install fails, the script goes on"});
   EXPECT_EQ(found_on_node("setup-unchecked", "srun bash -c 'set -e; pip install x; python a.py'\n"), Texts{});
   EXPECT_EQ(found_on_node("setup-unchecked", "python a.py\nconda activate b\n"), Texts{});
+  for (const std::string fine : {"bash -euo pipefail -c 'cd /data/a; python train.py'\n",
+                                 "cd /data/a; r=$?\n((r)) && exit 1\npython a.py\n",
+                                 "env_setup() { cd /data/a; }\nenv_setup && python train.py\n"})
+    EXPECT_EQ(found_on_node("setup-unchecked", fine), Texts{}) << fine;
 }
 
 TEST(DeathUnnoticed, AFileThatIsMovedIsNoClient) {
