@@ -334,7 +334,8 @@ const char* consequence_of(Need need) {
 }
 
 /// A failure has a consequence in the line itself or in the next one.
-bool is_checked(const SourceLines& lines, const ScriptCommand& command) {
+/// With `in_functions`, also a failure within a function of the script: its result is tested.
+bool is_checked(const SourceLines& lines, const ScriptCommand& command, bool in_functions) {
   static const RE2 kTests(
       R"re(\|\||&&|^\s*(if|elif|while|until)\b|\bset\s+-\w*e|;\s*then|\b(?:ba|z|da)?sh\s+(?:-\w+\s+)*-\w*e)re");
   static const RE2 kTestsNext(R"re(^\s*(?:if|\[\[?|test)\s.*(?:\$\?|\$\{?PWD)|^\s*\w+=\$\?)re");
@@ -344,7 +345,7 @@ bool is_checked(const SourceLines& lines, const ScriptCommand& command) {
   return RE2::PartialMatch(lines.command(command.span.line), kTests) ||
          RE2::PartialMatch(lines.line(end + 1), kTestsNext) ||
          RE2::PartialMatch(lines.line(command.span.line), kKeeps) ||
-         (tests_a_function(lines) && RE2::PartialMatch(lines.line(command.span.line), kInFunction));
+         (in_functions && RE2::PartialMatch(lines.line(command.span.line), kInFunction));
 }
 
 void check_setup_unchecked(const LintInput& input, Report& report) {
@@ -353,6 +354,7 @@ void check_setup_unchecked(const LintInput& input, Report& report) {
   const bool batch = input.slurm || !input.batch.empty();
   OptionByShell errexit(script, kErrexit);
   const SourceLines lines(script.file);
+  const bool functions_are_tested = tests_a_function(lines);
   using Prepared = std::map<Need, const ScriptCommand*>;
   std::map<int, Prepared> pending;  // by shell: that of the script, and those of `bash -c TEXT`
   std::map<Need, std::vector<const ScriptCommand*>> all;  // with a program behind them
@@ -375,8 +377,8 @@ void check_setup_unchecked(const LintInput& input, Report& report) {
     if (ends || (command.shell != script.shell && script.shells_above.contains(command.shell))) continue;
     // Of several directories in turn, the last.
     if (program_name(command.words[0]) == "cd") pending[command.shell].erase(Need::folder);
-    if (is_checked(lines, command)) continue;
-    if (const auto what = preparation(command, batch); what.need != Need::nothing)
+    if (const auto what = preparation(command, batch);
+        what.need != Need::nothing && !is_checked(lines, command, functions_are_tested))
       pending[command.shell].try_emplace(what.need, &command);
   }
   static const RE2 kErrTrap(R"re((?m)^\s*trap\s.*\bERR\b)re");
