@@ -17,8 +17,8 @@ namespace nlaunch::import {
 namespace {
 
 constexpr const char* kOtherTimeout = "10m";
-constexpr std::size_t kTimesOfWait =
-    2;  ///< a query that a script repeats so often without an answer is a wait
+/// A query that a script repeats so often without an answer is a wait.
+constexpr std::size_t kTimesOfWait = 2;
 
 /// The port that an argument of a server names: "--port 8000", "--bind=0.0.0.0:8000".
 bool names_port(const shell::Words& argv, const std::string& port) {

@@ -143,9 +143,8 @@ struct Trial {
   bool waits = false;              ///< then: it only waited, until that was enough
   std::uint64_t waited = 0;        ///< seconds of `sleep` between the failure and the last question for it
   std::size_t questions = 0;       ///< how often it asked the same, at most
-  bool kills = false;              ///< it killed or stopped something behind the failure
-  bool kills_more = false;         ///< and it does not without the failure
-  bool ends_nothing = false;       ///< it did not, and does without the failure
+  bool kills_more = false;    ///< behind the failure it killed or stopped something, and does not without it
+  bool ends_nothing = false;  ///< it did not, and does without the failure
   bool sure = true;  ///< false: it asked for something that is made up, and may depend on the failure
   std::vector<std::size_t> later{};        ///< programs that start after it without a failure, and did
   std::vector<Substitute> replacements{};  ///< what started only because of the failure, or once more

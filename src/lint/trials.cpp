@@ -251,10 +251,10 @@ Trial result_of(const Failure& failure) {
   if (again.stopped.empty()) trial.exit_code = again.exit_code;
   // What `timeout` starts ends after a time that has not passed here.
   trial.waits = again.waits && std::ranges::none_of(again.commands, is_timeout);
-  trial.kills = kills_behind(command, again);
+  const bool kills = kills_behind(command, again);
   const bool kills_otherwise = kills_behind(command, first);
-  trial.kills_more = trial.kills && !kills_otherwise;
-  trial.ends_nothing = kills_otherwise && !trial.kills;
+  trial.kills_more = kills && !kills_otherwise;
+  trial.ends_nothing = kills_otherwise && !kills;
   for (auto one = failure.begin(); one != again.commands.end(); ++one)
     if (submits_itself(*one)) trial.submits_itself = one->line;
   measure_wait(failure, trial);
