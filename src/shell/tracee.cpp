@@ -112,6 +112,14 @@ bool write_memory(pid_t pid, Word to, std::span<const char> from) {
   return ::process_vm_writev(pid, &here, 1, &there, 1, 0) == static_cast<ssize_t>(from.size());
 }
 
+void resume(pid_t pid, int signal) {
+  ::ptrace(PTRACE_CONT, pid, nullptr, signal);
+}
+
+void resume_to_end_of_call(pid_t pid) {
+  ::ptrace(PTRACE_SYSCALL, pid, nullptr, 0);
+}
+
 bool ignores_interrupts(pid_t pid) {
   constexpr std::uint64_t kBoth = 1ULL << (SIGINT - 1) | 1ULL << (SIGQUIT - 1);
   const auto status = sys::read_proc_file(pid, "status").value_or("");

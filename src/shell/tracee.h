@@ -27,6 +27,10 @@ void restore_arguments(Registers& registers, const Registers& before);
 constexpr int kNoCall = -1;
 bool make_other_call(pid_t pid, Registers& registers, int number);
 
+/// Lets it go on, with a signal unless that is 0; or only until the exit of the call at whose entry it is.
+void resume(pid_t pid, int signal);
+void resume_to_end_of_call(pid_t pid);
+
 /// A shell without job control starts background commands with these two signals ignored. Bit N - 1 of SigIgn
 /// in /proc/PID/status is signal N.
 bool ignores_interrupts(pid_t pid);
