@@ -25,11 +25,8 @@ std::vector<UnknownKill> unknown_kills(const shell::Recording& recording) {
   for (std::size_t i = 0; i < recording.commands.size(); ++i) {
     const auto& one = recording.commands[i];
     const auto name = shell::program_name(one.argv[0]);
-    const bool fuser = name == "fuser" && std::ranges::any_of(one.argv, [](const auto& word) {
-                         return word.starts_with("-k") || word == "--kill";
-                       });
     const bool ray = name == "ray" && one.argv.size() > 1 && one.argv[1] == "stop";
-    if (fuser || ray || name == "kill")
+    if (ray || (shell::kills(one.argv) && !shell::kills_by_name(one.argv)))
       kills.push_back({text::shell_join(one.argv), one.script, one.line, i});
   }
   return kills;
@@ -46,10 +43,8 @@ bool stops_others_behind(const shell::Recording& recording, const Part& part) {
                             return one.script == kill.file && one.line == kill.line;
                           });
   });
-  for (auto i = part.commands.back() + 1; i < recording.commands.size(); ++i) {
-    const auto name = shell::program_name(recording.commands[i].argv[0]);
-    if (name == "pkill" || name == "killall") return true;
-  }
+  for (auto i = part.commands.back() + 1; i < recording.commands.size(); ++i)
+    if (shell::kills_by_name(recording.commands[i].argv)) return true;
   return by_kill;
 }
 

@@ -539,19 +539,18 @@ namespace {
 
 /// `pkill -f "vllm serve"`, `killall python`.
 bool names_program(const RecordedCommand& killer, const RecordedCommand& victim) {
-  const auto name = shell::program_name(killer.argv[0]);
   static const shell::Options kValued{"-u", "-U", "-t",       "-g",     "-G",
                                       "-P", "-s", "--signal", "--euid", "--parent"};
   const auto at = shell::program_at(killer.argv, 1, kValued);
   const bool same_node = killer.task.has_value() == victim.task.has_value() &&
                          (!killer.task || killer.task->node == victim.task->node);
-  if ((name != "pkill" && name != "killall") || at >= killer.argv.size() || !same_node) return false;
+  if (!shell::kills_by_name(killer.argv) || at >= killer.argv.size() || !same_node) return false;
   const auto& pattern = killer.argv[at];
   const bool whole_line = std::ranges::any_of(killer.argv, [](const auto& word) {
     return word == "--full" || (word.size() > 1 && word[0] == '-' && word[1] != '-' && word.contains('f'));
   });
   const auto program = shell::program_name(victim.argv[0]);
-  if (name == "killall") return program == pattern;
+  if (shell::program_name(killer.argv[0]) == "killall") return program == pattern;
   return RE2::PartialMatch(whole_line ? text::join(victim.argv, " ") : program, RE2(pattern, RE2::Quiet));
 }
 

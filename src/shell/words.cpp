@@ -25,6 +25,19 @@ bool is_of_system(const std::filesystem::path& path) {
   return folder == "/usr/bin" || folder == "/bin" || folder == "/usr/local/bin";
 }
 
+bool kills_by_name(const Words& argv) {
+  return is_any_of(program_name(argv.at(0)), {"pkill", "killall"});
+}
+
+bool kills(const Words& argv) {
+  const auto name = program_name(argv.at(0));
+  if (name == "kill") return !has(argv, "-0") && !has(argv, "-l");
+  const bool fuser = name == "fuser" && std::ranges::any_of(argv, [](const auto& word) {
+                       return word.starts_with("-k") || word == "--kill";
+                     });
+  return fuser || kills_by_name(argv);
+}
+
 bool is_any_of(std::string_view word, std::initializer_list<std::string_view> words) {
   return std::ranges::find(words, word) != words.end();
 }

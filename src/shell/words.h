@@ -22,6 +22,10 @@ bool is_shell(const std::string& program);
 bool is_of_system(const std::filesystem::path& path);
 bool has(const Words& argv, std::string_view word);
 bool is_any_of(std::string_view word, std::initializer_list<std::string_view> words);
+/// pkill, killall
+bool kills_by_name(const Words& argv);
+/// Those, `fuser -k`, and kill unless it only asks (`kill -0`).
+bool kills(const Words& argv);
 
 /// True for the number of a port that a user may listen on.
 bool is_port(const std::string& text);

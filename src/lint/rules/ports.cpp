@@ -272,12 +272,9 @@ void check_same_port(const LintInput& input, Report& report) {
     const auto port = value_of(programs[i], {"--port", "-p"});
     for (std::size_t k = 0; k < i && port; ++k) {
       const auto& before = programs[k];
-      const bool by_name =
-          std::any_of(programs.begin() + static_cast<std::ptrdiff_t>(k),
-                      programs.begin() + static_cast<std::ptrdiff_t>(i), [](const Program& one) {
-                        const auto name = program_name(one.words[0]);
-                        return name == "pkill" || name == "killall";
-                      });
+      const bool by_name = std::any_of(programs.begin() + static_cast<std::ptrdiff_t>(k),
+                                       programs.begin() + static_cast<std::ptrdiff_t>(i),
+                                       [](const Program& one) { return shell::kills_by_name(one.words); });
       const bool ended = by_name || shell::had_ended(before.waited, programs[i].waited);
       const bool killed = is_killed_between(lines, before.span, programs[i].span);
       const bool at_once =

@@ -205,8 +205,7 @@ void check_held_nodes(const LintInput& input, Report& report) {
       const bool serves = runs != nullptr && starts_a_server(*input.script, *runs);
       after = command.background || !serves ? nullptr : &command;
     }
-    const auto called = program_name(command.words[0]);
-    if (called == "kill" || called == "pkill" || called == "killall" || called == "wait") runs = nullptr;
+    if (shell::kills(command.words) || program_name(command.words[0]) == "wait") runs = nullptr;
     const auto* work = runs != nullptr && after == nullptr ? runs : last;
     if (work == nullptr || !stays_forever(command.words)) continue;
     const auto line = command.span.source_line();

@@ -128,10 +128,10 @@ bool names_its_nodes(const Step& step) {
 
 /// Between two lines the script ends a program, or waits until it has ended.
 bool ends_something(const Script& script, std::uint32_t first, std::uint32_t last) {
-  static const shell::Options kEnds{"kill", "pkill", "killall", "scancel", "wait"};
   return std::ranges::any_of(script.commands, [&](const ScriptCommand& command) {
     return command.span.line >= first && command.span.line <= last &&
-           kEnds.contains(shell::program_name(command.words[0]));
+           (shell::kills(command.words) ||
+            shell::is_any_of(shell::program_name(command.words[0]), {"scancel", "wait"}));
   });
 }
 
