@@ -137,6 +137,7 @@ struct Trial {
   std::size_t program = 0;         ///< the first of them, by its index
   std::size_t turns = 1;           ///< of a line that starts it so often in turn, only the first failed
   bool restarts = false;           ///< a server: it starts again
+  bool without_end = false;        ///< if it fails each time, the script starts it again each time
   bool last_is_told = false;       ///< if the last of those fails, the script does not exit with 0
   bool serves = false;             ///< it is a server in the background that never answers
   std::optional<int> exit_code{};  ///< of the script; nullopt: it did not end
@@ -170,6 +171,14 @@ struct FailedSubmission {
   std::optional<int> exit_code{};  ///< of the script; nullopt: it did not end
   std::uint32_t next = 0;          ///< the line of a job that should wait for it, and is submitted; 0: none
   std::string dependency{};        ///< what that one asks for then: "--dependency=afterok:"; empty: nothing
+};
+
+/// A program whose output the script keeps in a variable, and which fails: the script goes on.
+struct FailedValue {
+  std::string program;   ///< its name for people
+  std::string variable;  ///< then empty, or without what the program would have printed
+  std::size_t used_by;   ///< an index into Script::programs: one that starts with it all the same
+  SourceSpan span;
 };
 
 /// A part of a script that bash did not reach.
@@ -216,6 +225,7 @@ struct Script {
   std::vector<Program> programs;        ///< likewise
   std::optional<FailedSubmission> failed_submission{};
   std::vector<Unanswered> unanswered{};
+  std::vector<FailedValue> failed_values{};
   std::vector<Trial> trials;         ///< of programs that work; empty if the script does not reach its end
   std::vector<Unread> failed_tests;  ///< `[ ... ]` that bash could not evaluate
   std::vector<Unread> not_started;   ///< not started by bash, which cannot write the output file

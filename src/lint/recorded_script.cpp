@@ -234,6 +234,7 @@ LintInput recorded_script(const std::shared_ptr<const SourceFile>& file, const S
     }
     input.submitted = submitted_scripts(recording->recording.submitted, SourceLines(file));
     input.script->trials = try_failures(recording->request, recording->recording, input);
+    input.script->failed_values = try_values(recording->request, recording->recording, file, *input.script);
     input.script->failed_submission = try_submission(recording->request, recording->recording, file);
     if (ran_to_its_end(*input.script) && !input.script->programs.empty())
       input.script->in_next_job = in_next_job(file, recording->request, path, *input.script);

@@ -1,5 +1,7 @@
 #include "lint/trials.h"
 
+#include <re2/re2.h>
+
 #include <algorithm>
 #include <chrono>
 #include <map>
@@ -12,6 +14,8 @@
 
 #include "base/text.h"
 #include "lint/programs.h"
+#include "lint/script_programs.h"
+#include "lint/script_sources.h"
 #include "lint/script_text.h"
 #include "shell/words.h"
 
@@ -90,11 +94,9 @@ bool kills_behind(const shell::RecordedCommand& program, const shell::Recording&
                        const auto words = shell::words_of(one.text);
                        if (words.empty()) return false;
                        const auto name = shell::program_name(words[0]);
-                       const bool asks = shell::has(words, "-0") || shell::has(words, "-l");
                        const bool stops =
                            shell::has(words, "stop") || shell::has(words, "down") || shell::has(words, "rm");
-                       return (name == "kill" && !asks) || name == "pkill" || name == "killall" ||
-                              name == "fuser" || name == "scancel" || (kStop.contains(name) && stops);
+                       return shell::kills(words) || name == "scancel" || (kStop.contains(name) && stops);
                      });
 }
 
@@ -196,9 +198,8 @@ std::vector<Substitute> replacements_of(const Failure& failure, const Trial& tri
   if (again_and_again) found.push_back({std::get<2>(own), std::get<1>(own)});
   for (auto one = failure.begin(); one != failure.again.commands.end(); ++one) {
     // A process id differs in each recording.
-    static const shell::Options kKill{"pkill", "killall", "kill", "fuser"};
-    const bool starts = one->fate == shell::Fate::recorded && !one->output_is_read &&
-                        !kKill.contains(shell::program_name(one->argv[0]));
+    const bool starts =
+        one->fate == shell::Fate::recorded && !one->output_is_read && !shell::kills(one->argv);
     if ((starts || hands_over(*one)) && known.insert(place_of(*one)).second)
       found.push_back({shell::call_of(one->argv), one->line});
   }
@@ -295,6 +296,36 @@ bool is_sure(const Failure& failure, const Trial& trial, const shell::RecordRequ
   return true;
 }
 
+/// True if the script starts a program again and again as long as it fails. `request` is that of one failure.
+bool is_tried_without_end(const Failure& failure, const shell::RecordRequest& request) {
+  constexpr std::size_t kStarts = 200;
+  constexpr std::size_t kMany = 25;
+  const auto place = failure.place(failure.script.programs[failure.program]);
+  if (failure.failing.serves || starts_of(failure.again, place) <= starts_of(failure.first, place))
+    return false;
+  auto always = request;
+  always.failing->always = true;
+  always.limits.starts = kStarts;
+  const auto result = shell::record(always);
+  return result && !result->stopped.empty() && starts_of(*result, place) > kMany;
+}
+
+/// A program of the user's own in `$(...)`, and no query.
+bool gives_a_value(const shell::RecordedCommand& command) {
+  if (command.fate != shell::Fate::recorded || !command.output_is_read || command.line == 0) return false;
+  return !is_helper(command.argv) ||
+         (shell::program_name(command.argv[0]) == "wandb" && shell::has(command.argv, "sweep"));
+}
+
+/// True if the last assignment to a variable above a line was an empty text.
+bool is_empty(const shell::Recording& recording, const std::string& variable, std::uint32_t line) {
+  const auto& all = recording.assignments;
+  const auto last = std::find_if(all.rbegin(), all.rend(), [&](const shell::Assignment& one) {
+    return one.name == variable && one.line < line;
+  });
+  return last != all.rend() && text::trim(last->value).empty();
+}
+
 }  // namespace
 
 std::vector<Trial> try_failures(const shell::RecordRequest& request, const shell::Recording& recording,
@@ -340,6 +371,7 @@ std::vector<Trial> try_failures(const shell::RecordRequest& request, const shell
       const auto ended = shell::record(last);
       trials.back().last_is_told = ended && ended->stopped.empty() && ended->exit_code != 0;
     }
+    trials.back().without_end = is_tried_without_end(failure, again);
     if (!again.failing->serves || std::chrono::steady_clock::now() > end) continue;
     again.failing->hangs = true;
     if (const auto hung = shell::record(again))
@@ -348,6 +380,50 @@ std::vector<Trial> try_failures(const shell::RecordRequest& request, const shell
   }
   std::ranges::sort(trials, {}, &Trial::program);
   return trials;
+}
+
+std::vector<FailedValue> try_values(const shell::RecordRequest& request, const shell::Recording& recording,
+                                    const std::shared_ptr<const SourceFile>& file, const Script& script) {
+  constexpr int kMostValues = 6;
+  if (!recording.whole() || recording.exit_code != 0 || recording.waits) return {};
+  static const RE2 kKeeps(
+      R"re((?:^|[;&|]\s*|\b(?:export|local|readonly|declare|then|do|else)\s+)(\w+)=["']?(?:\$\(|`))re");
+  ScriptSources sources(file, request.script, script.folder);
+  const auto& lines = sources.main();
+  const auto end = std::chrono::steady_clock::now() + kLongest;
+  std::vector<FailedValue> found;
+  std::set<Place> seen;
+  for (const auto& command : recording.commands) {
+    if (seen.size() == kMostValues || std::chrono::steady_clock::now() > end) break;
+    std::string variable;
+    const auto line = sources.begin_of_command(command.script, command.line);
+    if (command.script != sources.path() || !gives_a_value(command) ||
+        !RE2::PartialMatch(text::trim(lines.command(line)), kKeeps, &variable) ||
+        !seen.insert(place_of(command)).second)
+      continue;
+    auto again = request;
+    again.failing = shell::FailingProgram{
+        .script = command.script, .line = command.line, .call = shell::call_of(command.argv)};
+    again.limits.time = std::chrono::seconds(5);
+    const auto result = shell::record(again);
+    if (!result || !result->stopped.empty() || !result->guessed.empty()) continue;
+    std::set<Place> started;
+    for (const auto& one : result->commands) started.insert(place_of(one));
+    const auto user = std::ranges::find_if(script.programs, [&](const Program& one) {
+      const auto& as_recorded = recording.commands.at(one.recorded_as);
+      return one.works && one.span.file == file && one.span.line > line &&
+             started.contains(place_of(as_recorded)) && is_empty(*result, variable, one.span.line) &&
+             std::ranges::any_of(expansions_in(lines.command(one.span.line)), [&](const Expansion& expanded) {
+               return expanded.name == variable && expanded.rest.empty();
+             });
+    });
+    if (user == script.programs.end()) continue;
+    found.push_back({.program = shown_name({.words = command.argv}),
+                     .variable = variable,
+                     .used_by = static_cast<std::size_t>(user - script.programs.begin()),
+                     .span = lines.whole(line)});
+  }
+  return found;
 }
 
 std::optional<FailedSubmission> try_submission(const shell::RecordRequest& request,

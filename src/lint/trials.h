@@ -16,6 +16,11 @@ enum class Tried { work, all };
 std::vector<Trial> try_failures(const shell::RecordRequest& request, const shell::Recording& recording,
                                 const LintInput& input, Tried tried = Tried::work);
 
+/// Records the script once more for each program whose output it keeps in a variable, with that program
+/// failing. What a later program starts with all the same is returned.
+std::vector<FailedValue> try_values(const shell::RecordRequest& request, const shell::Recording& recording,
+                                    const std::shared_ptr<const SourceFile>& file, const Script& script);
+
 /// Records the script once more with its first `sbatch` failing. nullopt: it has none, or does not reach its
 /// end.
 std::optional<FailedSubmission> try_submission(const shell::RecordRequest& request,

@@ -14,10 +14,10 @@ bool Failing::is_now(const std::vector<RecordedCommand>& commands) {
   if (!any() || !request_.failing->is(command)) return false;
   const auto number = command.launcher.value_or(commands.size());
   if (turns_.empty() || turns_.back() != number) turns_.push_back(number);
-  const bool is_its_turn = request_.failing->serves || turns_.size() == request_.failing->turn + 1;
+  const bool is_its_turn = each_time() || turns_.size() == request_.failing->turn + 1;
   if (!first_ && is_its_turn) first_ = number;
   const auto rank = command.task ? command.task->rank : 0U;
-  const bool fails = request_.failing->serves || (first_ == number && ranks_.insert(rank).second);
+  const bool fails = each_time() || (first_ == number && ranks_.insert(rank).second);
   if (fails)
     for (const auto& [descriptor, path] : command.files)
       if (descriptor != 0) outputs_.insert(path);

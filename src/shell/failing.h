@@ -27,7 +27,7 @@ class Failing {
   [[nodiscard]] bool server_hangs() const { return server() && request_.failing->hangs; }
 
   /// True if the last of the commands is one that fails: the first time with all tasks of its step, a server
-  /// always.
+  /// and FailingProgram::always each time.
   [[nodiscard]] bool is_now(const std::vector<RecordedCommand>& commands);
   /// True after that.
   [[nodiscard]] bool has_begun() const { return first_.has_value(); }
@@ -56,6 +56,8 @@ class Failing {
   [[nodiscard]] std::uint64_t now() const { return began_ + static_cast<std::uint64_t>(ahead().count()); }
 
  private:
+  [[nodiscard]] bool each_time() const { return request_.failing->serves || request_.failing->always; }
+
   const RecordRequest& request_;
   const std::uint64_t began_ = static_cast<std::uint64_t>(::time(nullptr));
   std::vector<std::size_t> turns_;    ///< the launchers of those that started, or their own numbers

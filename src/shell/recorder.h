@@ -155,6 +155,7 @@ struct FailingProgram {
   /// without these, it finds what it looks for, unless that is a failure.
   std::set<std::uint32_t> otherwise{};
   std::size_t turn = 0;  ///< of those that start in turn, which one fails; of a server all do
+  bool always = false;   ///< all of them fail, as those of a server do
 
   [[nodiscard]] bool is(const RecordedCommand& command) const;
 };

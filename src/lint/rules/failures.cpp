@@ -108,6 +108,52 @@ const Registered<Rule> failure_passed_rule{{
     .check = check_failure_passed,
 }};
 
+void check_endless_retry(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  for (const auto& trial : input.script->trials) {
+    if (!trial.without_end) continue;
+    const auto& program = input.script->programs[trial.program];
+    return report.note(
+        program.called,
+        {fmt::format("if {} fails each time, the script starts it again and again, without a limit",
+                     shown_name(program)),
+         "a wrong option or a full disk fails at once, and the GPUs stay in use until somebody sees it",
+         "count the tries: for try in 1 2 3; do … && break; done", ""});
+  }
+}
+
+const Registered<Rule> endless_retry_rule{{
+    .order = 517,
+    .name = "endless-retry",
+    .title = "a program that a loop starts again however often it fails",
+    .explain = "bash ran the script again, and the program failed each time: the loop did not end. Not "
+               "reported if the loop counts its tries.",
+    .source = "bash(1), until, while",
+    .check = check_endless_retry,
+}};
+
+/// A value that a failed program did not print.
+void check_value_missing(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  for (const auto& one : input.script->failed_values) {
+    const auto& user = input.script->programs[one.used_by];
+    report.note(one.span, {fmt::format("if {} fails, {} is empty, and {} in line {} starts all the same",
+                                       one.program, one.variable, shown_name(user), user.span.line),
+                           "it gets no value, or takes its next argument for one",
+                           fmt::format("below: [ -n \"${}\" ] || exit 1", one.variable), ""});
+  }
+}
+
+const Registered<Rule> value_missing_rule{{
+    .order = 516,
+    .name = "value-missing",
+    .title = "a program that starts without the value that a failed one should have printed",
+    .explain = "bash ran the script again, and the program in $(...) failed: the variable was empty, and the "
+               "program that uses it started. Not reported if the script tests the exit code or the value.",
+    .source = "bash(1), Command Substitution; Simple Command Expansion",
+    .check = check_value_missing,
+}};
+
 void check_failure_unseen(const LintInput& input, Report& report) {
   if (!input.script) return;
   const auto& script = *input.script;

@@ -2,8 +2,10 @@
 #include <re2/re2.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +20,8 @@
 /// Kills by name, port or GPU, which reach more than the script has started.
 namespace nlaunch::lint {
 namespace {
+
+using shell::program_name;
 
 /// `sudo pkill -9 -f "train.py"` in the text, also where bash does not run it: in a trap or a function.
 struct KillByName {
@@ -170,6 +174,98 @@ void check_kills_itself(const LintInput& input, Report& report) {
     }
   }
 }
+
+/// The command line of a program as pkill -f may see it: a script in `bin` runs as an argument of Python.
+std::vector<std::string> command_lines_of(const Program& program) {
+  const auto words = text::join(program.words, " ");
+  return {words, "/usr/bin/python3 /usr/bin/" + words};
+}
+
+/// The words of at least four letters in a text: "vllm", "entrypoints".
+std::set<std::string> long_words(std::string_view text) {
+  constexpr std::size_t kLong = 4;
+  std::set<std::string> found;
+  std::string word;
+  for (const char letter : std::string(text) + " ") {
+    if (std::isalnum(static_cast<unsigned char>(letter)) != 0) {
+      word += letter;
+      continue;
+    }
+    if (word.size() >= kLong && word != "python" && word != "python3") found.insert(word);
+    word.clear();
+  }
+  return found;
+}
+
+/// What a kill by name does not reach although it appears to be meant: a program in the background.
+struct MissedKill {
+  const Program* meant;
+  bool by_name;  ///< -f would reach it
+};
+
+/// nullopt: it reaches one, or is meant for something else.
+std::optional<MissedKill> missed_by(const KillByName& kill, const Script& script, std::uint32_t line) {
+  // The processes that a program starts itself have names of their own.
+  static const RE2 kOfOthers(R"re(::|EngineCore|VLLM|raylet|gcs_server|multiprocessing|spawn|torch|wandb)re");
+  const RE2 pattern(kill.pattern, RE2::Quiet);
+  if (kill.pattern.empty() || kill.pattern.contains('$') || !pattern.ok() ||
+      RE2::PartialMatch(kill.pattern, kOfOthers))
+    return std::nullopt;
+  const Program* meant = nullptr;
+  bool by_name = false;
+  const auto wanted = long_words(kill.pattern);
+  for (const auto& program : script.programs) {
+    if (!program.works) continue;
+    const auto name = program_name(program.words[0]);
+    // What these start is not known.
+    static const shell::Options kStarters{"ssh", "docker", "podman", "make", "nohup", "uv", "npx", "conda"};
+    if (shell::is_shell(program.words[0]) || kStarters.contains(name) || program.step) return std::nullopt;
+    const bool matches = std::ranges::any_of(
+        command_lines_of(program), [&](const auto& one) { return RE2::PartialMatch(one, pattern); });
+    const bool is_named = kill.name == "killall" ? name == kill.pattern : RE2::PartialMatch(name, pattern);
+    if (kill.whole ? matches : is_named) return std::nullopt;
+    if (!program.background || program.called.file != script.file || program.called.line >= line) continue;
+    const auto has = long_words(text::join(program.words, " "));
+    if (std::ranges::none_of(wanted, [&](const auto& word) { return has.contains(word); })) continue;
+    if (meant == nullptr) by_name = matches;
+    if (meant == nullptr) meant = &program;
+  }
+  if (meant == nullptr) return std::nullopt;
+  return MissedKill{meant, by_name};
+}
+
+void check_kill_misses(const LintInput& input, Report& report) {
+  if (!input.script || !ran_to_its_end(*input.script)) return;
+  const auto& script = *input.script;
+  const SourceLines lines(script.file);
+  for (const auto number : lines_of_commands(lines)) {
+    const auto kill = kill_by_name(lines.command(number));
+    const auto missed = kill ? missed_by(*kill, script, number) : std::nullopt;
+    if (!missed) continue;
+    const auto shown =
+        fmt::format("{} {}{}", kill->name, kill->whole ? "-f " : "", text::printable(kill->pattern));
+    const auto what =
+        missed->by_name
+            ? fmt::format("{} searches the names of programs, and that of {} is {}", shown,
+                          shown_name(*missed->meant), text::printable(program_name(missed->meant->words[0])))
+            : fmt::format("{} does not reach {} of line {}: it is not in its command line", shown,
+                          shown_name(*missed->meant), missed->meant->span.line);
+    return report.note(lines.whole(number),
+                       {what, "it runs on when the script has ended, and keeps its GPUs and its port",
+                        "keep its process id when it starts: PID=$!, and kill $PID here", ""});
+  }
+}
+
+const Registered<Rule> kill_misses_rule{{
+    .order = 518,
+    .name = "kill-misses",
+    .title = "pkill with a pattern that its program does not have",
+    .explain = "pkill searches the names of programs, and with -f their command lines. Reported for a "
+               "pattern that shares a word with a program in the background and reaches no program of the "
+               "script.",
+    .source = "pkill(1), --full; killall(1)",
+    .check = check_kill_misses,
+}};
 
 const Registered<Rule> kills_itself_rule{{
     .order = 486,

@@ -201,5 +201,46 @@ TEST(FailureUnseen, WhateverALookIntoItsOutputFinds) {
             Texts{});
 }
 
+TEST(ValueMissing, WhereAFailedProgramPrintsNone) {
+  EXPECT_EQ(
+      whole("value-missing", script("CKPT=$(python latest.py --dir out)\npython eval.py --model $CKPT\n")),
+      (Texts{"if latest.py fails, CKPT is empty, and eval.py in line 2 starts all the same",
+             "it gets no value, or takes its next argument for one", "below: [ -n \"$CKPT\" ] || exit 1",
+             "bash(1), Command Substitution; Simple Command Expansion"}));
+  EXPECT_EQ(
+      found("value-missing", script("id=$(wandb sweep s.yaml 2>&1 | grep -o 'agent .*' | awk '{print $2}')\n"
+                                    "for gpu in 0 1; do\n  wandb agent $id &\ndone\nwait\n")),
+      Texts{"note job.sh:1:1 if wandb fails, id is empty, and wandb in line 3 starts all the same"});
+  EXPECT_EQ(found("value-missing", script("set -e\nf() {\n  local n=$(python count.py)\n"
+                                          "  python work.py \"${n}\"\n}\nf\n"))
+                .size(),
+            1U);
+  for (const std::string fine : {"N=$(python count.py) || exit 1\npython work.py $N\n",
+                                 "set -e\nN=$(python count.py)\npython work.py $N\n",
+                                 "N=$(python count.py || echo 4)\npython work.py $N\n",
+                                 "N=$(python count.py)\npython work.py ${N:-4}\n",
+                                 "N=$(python count.py)\nN=${N:-4}\npython work.py $N\n",
+                                 "N=$(python count.py)\necho $N\npython work.py\n",
+                                 "TAG=$(git rev-parse HEAD)\npython work.py $TAG\n"})
+    EXPECT_EQ(found("value-missing", script(fine)), Texts{}) << fine;
+}
+
+TEST(EndlessRetry, OfAProgramThatFailsEachTime) {
+  EXPECT_EQ(
+      whole("endless-retry", script("until python train.py --resume; do\n  sleep 10\ndone\n")),
+      (Texts{"if train.py fails each time, the script starts it again and again, without a limit",
+             "a wrong option or a full disk fails at once, and the GPUs stay in use until somebody sees it",
+             "count the tries: for try in 1 2 3; do … && break; done", "bash(1), until, while"}));
+  EXPECT_EQ(
+      found("endless-retry", script("while true; do\n  python train.py\n  [ $? -eq 0 ] && break\ndone\n"))
+          .size(),
+      1U);
+  for (const std::string fine :
+       {"for i in 1 2 3; do\n  python train.py && break\ndone\n",
+        "n=0\nuntil python train.py; do\n  n=$((n + 1))\n  [ $n -lt 5 ] || exit 1\ndone\n",
+        "python train.py\n"})
+    EXPECT_EQ(found("endless-retry", script(fine)), Texts{}) << fine;
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

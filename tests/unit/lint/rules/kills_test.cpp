@@ -85,5 +85,25 @@ TEST(KillsOthers, ByAListOfProcesses) {
   EXPECT_EQ(found("kills-others", script("#!/bin/bash\n#SBATCH --gpus-per-node=8\npkill python\n")), Texts{});
 }
 
+TEST(KillMisses, APatternThatTheProgramDoesNotHave) {
+  const std::string serve = "vllm serve m --port 8000 &\nsleep 60\npython client.py\n";
+  const auto told = [](const std::string& text) { return found("kill-misses", script(text)); };
+  EXPECT_EQ(whole("kill-misses", script(serve + "pkill -f vllm.entrypoints\n")),
+            (Texts{"pkill -f vllm.entrypoints does not reach vllm of line 1: it is not in its command line",
+                   "it runs on when the script has ended, and keeps its GPUs and its port",
+                   "keep its process id when it starts: PID=$!, and kill $PID here",
+                   "pkill(1), --full; killall(1)"}));
+  EXPECT_EQ(told("python reward_server.py &\npython client.py\npkill reward_server.py\n"),
+            Texts{"note job.sh:3:1 pkill reward_server.py searches the names of programs, and that of "
+                  "reward_server.py is python"});
+  for (const std::string fine :
+       {"pkill -f 'vllm serve'\n", "pkill vllm\n", "pkill -f 'python.*vllm'\n", "killall vllm\n",
+        "pkill -f VLLM::EngineCore\n", "pkill -f other_server\n", "pkill -f \"vllm.entry$SLURM_JOB_ID\"\n"})
+    EXPECT_EQ(told(serve + fine), Texts{}) << fine;
+  // Before the start, it clears what an earlier run has left; what a script starts is not known.
+  EXPECT_EQ(told("pkill -f vllm.entrypoints\n" + serve), Texts{});
+  EXPECT_EQ(told("bash vllm_serve.sh &\npython client.py\npkill -f vllm.entrypoints\n"), Texts{});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint
