@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "lint/programs.h"
 #include "lint/script_text.h"
 #include "shell/words.h"
 
@@ -107,6 +108,23 @@ std::optional<Guard> reads_output(const shell::Recording& recording, const Trace
   Guard guard{.what = fmt::format("{} prints what read takes",
                                   text::printable(shell::program_name(program->argv[0])))};
   guard.prints.emplace_back(text::join(program->argv, " "), values);
+  return guard;
+}
+
+/// `[ -z "" ]` behind `CKPT=$(python latest.py)`: a program that did not run printed nothing.
+std::optional<Guard> asks_for_text(const shell::Recording& recording, const Words& words) {
+  constexpr std::size_t kTest = 3;  // [ -z ''
+  const bool tests = is_any_of(words[0], {"[", "[[", "test"}) && words.size() >= kTest && words[2].empty() &&
+                     is_any_of(words[1], {"-z", "-n"});
+  if (!tests) return std::nullopt;
+  const auto program = std::find_if(
+      recording.commands.rbegin(), recording.commands.rend(), [](const shell::RecordedCommand& command) {
+        return command.fate == shell::Fate::recorded && command.output_is_read && !command.task;
+      });
+  if (program == recording.commands.rend()) return std::nullopt;
+  Guard guard{.what =
+                  fmt::format("{} prints something", text::printable(shown_name({.words = program->argv})))};
+  guard.prints.emplace_back(text::join(program->argv, " "), "/rec/value");
   return guard;
 }
 
@@ -226,6 +244,7 @@ std::vector<Guard> last_guards(const shell::Recording& recording) {
     if (!guard) guard = asks_for_content(words);
     if (!guard) guard = changes_file(recording, words);
     if (!guard) guard = reads_output(recording, one, words);
+    if (!guard) guard = asks_for_text(recording, words);
     if (!guard || std::ranges::find(guards, guard->what, &Guard::what) != guards.end()) continue;
     guard->script = one.script;
     guard->line = one.line;

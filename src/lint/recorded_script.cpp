@@ -1,10 +1,12 @@
 #include <fmt/format.h>
+#include <re2/re2.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "base/text.h"
@@ -187,6 +189,52 @@ void look_at_the_other_branch(PassedGuards& passed) {
   passed.request = std::move(request);
 }
 
+/// `outputs/checkpoint-*` with 1 or 2 in place of its last star, and 1 in that of the others.
+std::string match_of(std::string pattern, char last) {
+  pattern[pattern.rfind('*')] = last;
+  std::ranges::replace(pattern, '*', '1');
+  const auto name = shell::program_name(pattern);
+  const bool is_whole = pattern.ends_with('/') || name.contains('.');
+  return is_whole ? pattern : pattern + "/";
+}
+
+/// Patterns of a loop or of ls for which nothing is here: `for ckpt in outputs/checkpoint-*`.
+std::set<std::string> patterns_without_match(const shell::Recording& recording, const SourceLines& lines) {
+  constexpr std::size_t kMost = 4;
+  std::string loops;
+  static const RE2 kLoop(R"re(\bfor\s+\w+\s+in\s|\bls\b|=\()re");
+  for (const auto number : lines_of_commands(lines))
+    if (RE2::PartialMatch(lines.line(number), kLoop)) loops += std::string(lines.line(number)) + "\n";
+  std::set<std::string> patterns;
+  for (const auto& one : recording.traced) {
+    if (!one.text.contains('*')) continue;
+    for (const auto& word : shell::words_of(one.text)) {
+      auto name = word;
+      while (name.ends_with('/')) name.pop_back();
+      name = shell::program_name(name);
+      const bool is_pattern = name.contains('*') && name.size() > 1 &&
+                              word.find_first_of("$?[]{}()<>|;&\"' \n\\") == std::string::npos;
+      if (is_pattern && loops.contains(name) && patterns.size() < kMost) patterns.insert(word);
+    }
+  }
+  return patterns;
+}
+
+/// A loop over files of the cluster runs for two of them: a single turn shows little of it.
+void look_at_two_turns(PassedGuards& passed, const SourceLines& lines) {
+  const auto patterns = patterns_without_match(passed.recording, lines);
+  if (patterns.empty() || !passed.recording.stopped.empty()) return;
+  auto request = passed.request;
+  for (const auto& pattern : patterns)
+    for (const char last : {'1', '2'}) request.existing.push_back(match_of(pattern, last));
+  auto other = shell::record(request);
+  const bool further = other && (other->whole() || !passed.recording.whole()) &&
+                       other->commands.size() > passed.recording.commands.size();
+  if (!further) return;
+  passed.recording = std::move(*other);
+  passed.request = std::move(request);
+}
+
 /// The scripts that it submits, each once, as they are called first.
 std::vector<SubmittedScript> submitted_scripts(const std::vector<shell::Submission>& submissions,
                                                const SourceLines& lines) {
@@ -224,6 +272,7 @@ LintInput recorded_script(const std::shared_ptr<const SourceFile>& file, const S
   request.allocation.gpus_per_node = job.gpus.value_or(request.allocation.gpus_per_node);
   request.allocation.other_hosts = true;
   auto recording = there ? record_where_it_fits(request) : record_all(request);
+  if (recording) look_at_two_turns(*recording, SourceLines(file));
   if (recording) look_at_the_other_branch(*recording);
   if (recording) {
     auto unread = std::move(input.script->unread);

@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <map>
 #include <set>
 #include <string_view>
 #include <utility>
 
 #include "base/text.h"
+#include "lint/programs.h"
 #include "lint/shell_options.h"
 #include "shell/allocation.h"
 #include "shell/trace.h"
@@ -348,6 +350,14 @@ class Gaps {
     }
     if (!recording_.stopped.empty()) {
       one.message = fmt::format("bash was stopped here: it reached its {} limit", recording_.stopped);
+      if (const auto* again = started_again_and_again()) {
+        one.message =
+            fmt::format("{} is started again each time it ends, without a limit: bash was stopped here",
+                        shown_name({.words = again->argv}));
+        one.instead = "count the restarts, and end the loop when the program succeeds";
+        if (const auto& lines = sources_.of(again->script); lines.count() > 0)
+          one.span = lines.whole(again->line);
+      }
     } else if (const auto said = last_message(one.span); !said.empty()) {
       one.message =
           fmt::format("the script exits here with code {}, without what the cluster would provide: {}",
@@ -368,6 +378,20 @@ class Gaps {
     }
     one.why = fmt::format("lint saw the script only up to line {}", one.span.line);
     input_.script->unread.push_back(std::move(one));
+  }
+
+  /// The program of an endless loop; nullptr if it is none.
+  [[nodiscard]] const shell::RecordedCommand* started_again_and_again() const {
+    std::map<std::pair<std::string, std::uint32_t>, std::size_t> starts;
+    for (const auto& one : recording_.commands)
+      if (one.fate == shell::Fate::recorded) ++starts[{one.script, one.line}];
+    const auto most = std::ranges::max_element(starts, {}, [](const auto& one) { return one.second; });
+    if (recording_.stopped != "starts" || most == starts.end() ||
+        most->second < recording_.commands.size() / 4)
+      return nullptr;
+    return &*std::ranges::find_if(recording_.commands, [&](const auto& one) {
+      return one.fate == shell::Fate::recorded && std::pair(one.script, one.line) == most->first;
+    });
   }
 
   const shell::Recording& recording_;

@@ -47,12 +47,15 @@ const Program* started_in_spite(const LintInput& input, const Trial& trial) {
   const auto& program = script.programs[trial.program];
   // A script that keeps the code knows of the failure.
   if (trial.serves || trial.exit_code != 0 || !trial.sure || !trial.replacements.empty() ||
-      program.background || is_ignored_on_purpose(SourceLines(script.file), program) ||
-      only_prepares_files(program) || is_server(program))
+      is_ignored_on_purpose(SourceLines(script.file), program) || only_prepares_files(program) ||
+      is_server(program) || (program.background && !program.waited.is_awaited) ||
+      (program.background && program_name(program.words[0]) == "ray"))
     return nullptr;
   const auto next = std::ranges::find_if(trial.later, [&](std::size_t i) {
     const auto& one = script.programs[i];
-    return one.called.file && !one.background && !only_prepares_files(one) &&
+    // A line that bash takes for a program of its own: option-as-program.
+    return one.called.file && !one.background && !one.words[0].starts_with('-') &&
+           !only_prepares_files(one) && !shell::was_ended(program.waited, one.waited) &&
            shown_name(one) != shown_name(program) && !(one.step && one.step == program.step);
   });
   return next == trial.later.end() ? nullptr : &script.programs[*next];

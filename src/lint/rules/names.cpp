@@ -271,11 +271,18 @@ bool makes_ranks_itself(const LintInput& input) {
          });
 }
 
+/// What programs read and a shell does not: settings of CUDA, PyTorch, vLLM and Hugging Face.
+bool is_for_programs(std::string_view name) {
+  static const RE2 kNames(
+      R"re((?:CUDA|HIP|ROCR|ASCEND_RT)_VISIBLE_DEVICES|(?:VLLM|SGLANG|PYTORCH|TORCH|WANDB|TRANSFORMERS|TOKENIZERS)_[A-Z0-9_]+|HF_(?:HOME|TOKEN|ENDPOINT|HUB_[A-Z_]+|DATASETS_[A-Z_]+)|OMP_NUM_THREADS|PYTHONPATH|LD_LIBRARY_PATH|LD_PRELOAD|(?:OPENAI|ANTHROPIC)_API_KEY)re");
+  return RE2::FullMatch(name, kNames);
+}
+
 void check_not_exported(const LintInput& input, Report& report) {
   const Readers readers(input);
   each_setting(input, report, [&](const Environment&, const Setting& setting) {
     if (setting.exported || setting.unset) return;
-    const bool matters = owner_of_family(setting.name) != nullptr ||
+    const bool matters = owner_of_family(setting.name) != nullptr || is_for_programs(setting.name) ||
                          (is_of_rendezvous(setting.name) && !makes_ranks_itself(input));
     if (!matters || readers.find(setting.name) != nullptr) return;
     report.warning(setting.span, {fmt::format("{} is not exported", setting.name),

@@ -298,5 +298,60 @@ const Registered<Rule> same_port_rule{{
     .check = check_same_port,
 }};
 
+/// The port of the servers that a line starts, if all have the same one; empty: none.
+std::string port_of_line(const Script& script, const SourceSpan& line) {
+  std::string port;
+  for (const auto& program : script.programs) {
+    if (!program.works || program.span.file != line.file || program.span.line != line.line) continue;
+    if (!is_server(program) || !program.background || program.step) return "";
+    const auto own = port_of_server(program).port;
+    if (!port.empty() && own != port) return "";
+    port = own;
+  }
+  return port;
+}
+
+/// `wait`, `sleep 5`, `kill -0 $PID`, a look at the port: by then a killed server may have exited.
+bool lets_time_pass(const ScriptCommand& command) {
+  return shell::is_any_of(program_name(command.words[0]), {"wait", "sleep", "kill", "lsof", "ss", "nc",
+                                                           "netstat", "fuser", "pgrep", "ps", "curl"}) &&
+         !shell::kills(command.words);
+}
+
+void check_port_still_used(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  const ScriptCommand* kill = nullptr;  // after which nothing waited
+  std::string last;                     // the port of the server that it may have killed
+  for (const auto& command : input.script->commands) {
+    if (shell::kills(command.words)) kill = &command;
+    if (lets_time_pass(command) || (command.works && !command.background)) kill = nullptr;
+    if (!command.works || !command.background) continue;
+    const auto port = port_of_line(*input.script, command.span);
+    if (port.empty()) continue;
+    if (kill != nullptr && port == last)
+      return report.note(
+          kill->span,
+          {fmt::format("the next server starts on port {} at once, while the killed one still exits",
+                       text::printable(port)),
+           "\"address already in use\", or too little memory on the GPU; and the old one may answer the "
+           "first "
+           "question whether the new one is ready",
+           "wait $PID below the kill", ""});
+    last = port;
+    kill = nullptr;
+  }
+}
+
+const Registered<Rule> port_still_used_rule{{
+    .order = 526,
+    .name = "port-still-used",
+    .title = "a server that starts before the one before it has exited",
+    .explain =
+        "kill returns at once; a server takes seconds to free its GPU and its port. Reported if the next "
+        "server with this port starts without a wait, a sleep or a look in between.",
+    .source = "kill(2); bash(1), wait",
+    .check = check_port_still_used,
+}};
+
 }  // namespace
 }  // namespace nlaunch::lint

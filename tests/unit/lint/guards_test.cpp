@@ -102,5 +102,18 @@ TEST(Guards, WhatReadTakesFromAProgram) {
   EXPECT_EQ(found("unknown-variable", script(text)), Texts{"error job.sh:8:8 NCCL_TIMEOUT has no effect"});
 }
 
+TEST(Guards, AValueThatAProgramHasToPrint) {
+  EXPECT_EQ(unread("CKPT=$(python latest.py)\nif [ -z \"$CKPT\" ]; then\n  echo none\n  exit 1\nfi\n"
+                   "python a.py $CKPT\n"),
+            assumed("2:1", "latest.py prints something"));
+}
+
+TEST(Gaps, AProgramThatALoopStartsAgainAndAgain) {
+  EXPECT_EQ(
+      unread("while true; do\n  python worker.py\n  sleep 5\ndone\n"),
+      Texts{"warning job.sh:2:3 worker.py is started again each time it ends, without a limit: bash was "
+            "stopped here"});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

@@ -225,6 +225,19 @@ TEST(ValueMissing, WhereAFailedProgramPrintsNone) {
     EXPECT_EQ(found("value-missing", script(fine)), Texts{}) << fine;
 }
 
+TEST(FailurePassed, OfAProgramInTheBackground) {
+  const std::string shards = "for i in 0 1; do\n  python gen.py --shard $i &\ndone\n";
+  EXPECT_EQ(
+      found("failure-passed", script(shards + "wait\npython merge.py\n")),
+      Texts{"note job.sh:2:3 if gen.py fails, merge.py in line 5 starts all the same, and the exit code "
+            "does not show it"});
+  EXPECT_EQ(found("failure-passed", script(shards + "python merge.py\nwait\n")), Texts{});
+  EXPECT_EQ(
+      found("failure-passed", script("python monitor.py & M=$!\npython a.py || exit 1\nkill $M\nwait $M\n"
+                                     "python b.py\n")),
+      Texts{});
+}
+
 TEST(EndlessRetry, OfAProgramThatFailsEachTime) {
   EXPECT_EQ(
       whole("endless-retry", script("until python train.py --resume; do\n  sleep 10\ndone\n")),

@@ -166,6 +166,15 @@ TEST(NotExported, OfAKnownFamily) {
             Texts{});
 }
 
+TEST(NotExported, WhatProgramsReadAndAShellDoesNot) {
+  EXPECT_EQ(found("not-exported", script("CUDA_VISIBLE_DEVICES=0,1\npython train.py\n")),
+            Texts{"warning job.sh:1:1 CUDA_VISIBLE_DEVICES is not exported"});
+  EXPECT_EQ(found("not-exported", script("HF_MODEL=a\nWANDB_MODE=offline python train.py\n")), Texts{});
+  EXPECT_EQ(
+      found("not-exported", script("CUDA_VISIBLE_DEVICES=0\npython a.py --gpus $CUDA_VISIBLE_DEVICES\n")),
+      Texts{});
+}
+
 TEST(ArrayExport, HasNoEffect) {
   EXPECT_EQ(
       found("array-export", script("export HOSTS=(a b)\n# export X=(a)\nexport Y=\"(a)\"\npython a.py\n")),

@@ -143,5 +143,24 @@ TEST(SamePort, NotBehindAKill) {
       Texts{});
 }
 
+TEST(PortStillUsed, ByAServerThatWasJustKilled) {
+  const auto loop = [](const std::string& end) {
+    return found(
+        "port-still-used",
+        script("for m in a b; do\n  vllm serve $m --port 8000 &\n  P=$!\n  sleep 60\n  python eval.py $m\n" +
+               end + "done\n"));
+  };
+  EXPECT_EQ(loop("  kill $P\n"),
+            Texts{"note job.sh:6:3 the next server starts on port 8000 at once, while the "
+                  "killed one still exits"});
+  EXPECT_EQ(loop("  pkill -f 'vllm serve'\n").size(), 1U);
+  for (const std::string fine : {"  kill $P\n  wait $P\n", "  kill $P\n  sleep 10\n", "  wait $P\n",
+                                 "  kill $P\n  while kill -0 $P; do :; done\n"})
+    EXPECT_EQ(loop(fine), Texts{}) << fine;
+  EXPECT_EQ(found("port-still-used",
+                  script("vllm serve a --port 8000 &\nkill $!\nvllm serve a --port 8001 &\nwait\n")),
+            Texts{});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint
