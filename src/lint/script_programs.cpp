@@ -71,7 +71,7 @@ class ProgramReader {
       program.node = command.task->node;
       program.rank = command.task->rank;
     }
-    if (program.works) add_reading(command);
+    if (program.works) add_readings(command);
     programs.push_back(std::move(program));
   }
 
@@ -136,13 +136,22 @@ class ProgramReader {
   }
 
   /// The text of `python FILE.py`, if it is here.
-  void add_reading(const RecordedCommand& command) {
+  /// The source of a Python program, and configurations that its words name: `--config grpo.yaml`.
+  void add_readings(const RecordedCommand& command) {
     const auto& argv = command.argv;
+    for (const auto& word : argv)
+      if (const auto file = word.substr(word.find('=') + 1);
+          file.ends_with(".yaml") || file.ends_with(".yml"))
+        add_reading(command, file);
     const auto file =
         std::ranges::find_if(argv, [](const std::string& word) { return word.ends_with(".py"); });
-    if (!program_name(argv[0]).starts_with("python") || file == argv.end() || shell::has(argv, "-m")) return;
-    const auto path = (std::filesystem::path(command.folder) / *file).lexically_normal();
-    if (!programs_read_.insert(path.native()).second) return;
+    if (program_name(argv[0]).starts_with("python") && file != argv.end() && !shell::has(argv, "-m"))
+      add_reading(command, *file);
+  }
+
+  void add_reading(const RecordedCommand& command, const std::string& file) {
+    const auto path = (std::filesystem::path(command.folder) / file).lexically_normal();
+    if (!files_read_.insert(path.native()).second) return;
     constexpr std::uint64_t kLargest = 1U << 20U;
     auto text = sys::read_regular_file(path.native(), kLargest);
     if (!text) return;
@@ -164,7 +173,7 @@ class ProgramReader {
   ScriptSources& sources_;
   LintInput& input_;
   std::map<std::size_t, std::vector<shell::Task>> tasks_;  ///< by launcher
-  std::set<std::string> programs_read_;                    ///< Python files
+  std::set<std::string> files_read_;
 };
 
 }  // namespace

@@ -18,7 +18,6 @@
 #include "lint/script_text.h"
 #include "shell/allocation.h"
 #include "shell/words.h"
-#include "sys/files.h"
 
 /// How a script's programs are started: on which nodes, with which GPUs, and with which rendezvous.
 namespace nlaunch::lint {
@@ -211,13 +210,12 @@ void check_trainer_size(const LintInput& input, Report& report) {
 }
 
 /// A configuration on its command line that is here and has an engine of its own: `use_vllm: true`.
-bool names_an_engine_in_a_file(const Program& program) {
-  constexpr std::uint64_t kLargest = 1U << 20U;
+bool names_an_engine_in_a_file(const LintInput& input, const Program& program) {
   static const RE2 kEngine(R"re((?m)^\s*(?:use_vllm|vllm\w*|rollout|sglang\w*)\s*:)re");
-  return std::ranges::any_of(program.words, [](const std::string& word) {
-    const auto path = word.substr(word.find('=') + 1);
-    if (!path.ends_with(".yaml") && !path.ends_with(".yml")) return false;
-    return RE2::PartialMatch(sys::read_regular_file(path, kLargest).value_or(""), kEngine);
+  return std::ranges::any_of(input.readings, [&](const Reading& reading) {
+    const auto name = shell::program_name(reading.name);
+    return (name.ends_with(".yaml") || name.ends_with(".yml")) && RE2::PartialMatch(reading.text, kEngine) &&
+           std::ranges::any_of(program.words, [&](const std::string& word) { return word.ends_with(name); });
   });
 }
 
@@ -257,7 +255,8 @@ void check_launcher_size(const LintInput& input, Report& report) {
           {fmt::format("{} starts {}, but there {}", launcher->name, text::count(wants, "process"),
                        there == 1 ? "is 1 GPU" : fmt::format("are {} GPUs", there)),
            "a process without a GPU fails (invalid device ordinal)", "start one process per GPU", ""});
-    else if (wants < there && !beside && !has_own_engine(program) && !names_an_engine_in_a_file(program))
+    else if (wants < there && !beside && !has_own_engine(program) &&
+             !names_an_engine_in_a_file(input, program))
       report.warning(
           program.span,
           {fmt::format("{} starts {}, but the job has {} GPUs{}", launcher->name,
