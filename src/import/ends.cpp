@@ -239,11 +239,15 @@ void remarks_of_failures(const lint::Script& script, const shell::Recording& rec
            fmt::format("the script starts {} again if it fails: here the run then stops", role->name)});
       continue;
     }
-    const bool for_ever = trial.serves && (trial.waits || (trial.hung && trial.hung->waits));
-    if (for_ever)
+    if (trial.serves && trial.waits)
       remarks.push_back(
           {line_of(*role), fmt::format("the script waits for {} without a limit, whatever becomes of it: "
                                        "here the run fails with it, or when its `ready` takes too long",
+                                       role->name)});
+    else if (trial.serves && trial.hung && trial.hung->waits)
+      remarks.push_back(
+          {line_of(*role), fmt::format("the script waits for {} without a limit while it runs: here the run "
+                                       "fails when its `ready` takes too long",
                                        role->name)});
     if (!trial.sure || !trial.exit_code) {
       if (trial.sure) continue;

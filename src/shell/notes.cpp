@@ -287,7 +287,9 @@ Words files_printed_by(const Words& argv) {
     }
     if (word.starts_with('-') && first->first == "find" && !kBeforePaths.contains(word)) break;
     if (word.starts_with('-') || word.empty() || ++words < first->second) continue;
-    if (word.find_first_of("/.") != std::string::npos) files.push_back(word);
+    // Others take numbers and fields: `head -n 5`.
+    const bool only_paths = is_any_of(first->first, {"cat", "ls", "find"});
+    if (only_paths || word.find_first_of("/.") != std::string::npos) files.push_back(word);
   }
   return files;
 }

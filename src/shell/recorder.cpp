@@ -122,6 +122,7 @@ class Recorder final : public Watcher {
       return answer({*said + "\n"});
     }
     const auto program = program_name(start.path);
+    if (program == "jq" && output_.is_watched_by(start, argv)) return answer_to_search(start, argv);
     if (is_of_system(start.path) && only_computes(program) && !layer_.covers(start.path))
       return is_shell(program) ? start_of_shell(start, argv, program) : start_of_tool(start, argv, program);
     if (auto interpreter = interpreter_of(start.path))
@@ -140,15 +141,7 @@ class Recorder final : public Watcher {
                            written_.is_of_job(start.file(STDIN_FILENO)) &&
                            !start.file(STDOUT_FILENO).starts_with("pipe:");
     if (is_filter) return answer({});
-    if (output_.is_watched_by(start, argv)) {
-      if (follows_file(argv)) output_.follows(start);
-      const bool guessed = output_.is_guessed_by(start, argv);
-      if (guessed) recording_.guessed.push_back({line, text::shell_join(argv)});
-      if (guessed) recording_.searches.insert(line);
-      note(start, argv, Fate::answered);
-      const bool found = output_.is_found_by(start, argv) != (guessed && failing_.is_otherwise(line));
-      return answer({"", found ? 0 : kFailed});
-    }
+    if (output_.is_watched_by(start, argv)) return answer_to_search(start, argv);
     if (Tools::places_files(name)) {
       const bool can = tools_.sources_are_here(start, argv);
       written_.copied(start, argv);
@@ -175,6 +168,18 @@ class Recorder final : public Watcher {
     if (name == "date" && Tools::tells_time(argv))
       return script("exec /usr/bin/date -d @{} \"$@\"\n", failing_.now());
     return start.path;
+  }
+
+  /// A tool that looks for something in the output of a program that does not run.
+  std::string answer_to_search(const ProgramStart& start, const Words& argv) {
+    const auto line = places_.line_of(start.pid);
+    if (follows_file(argv)) output_.follows(start);
+    const bool guessed = output_.is_guessed_by(start, argv);
+    if (guessed) recording_.guessed.push_back({line, text::shell_join(argv)});
+    if (guessed) recording_.searches.insert(line);
+    note(start, argv, Fate::answered);
+    const bool found = output_.is_found_by(start, argv) != (guessed && failing_.is_otherwise(line));
+    return answer({"", found ? 0 : kFailed});
   }
 
   /// A program that queries the cluster or waits.

@@ -742,6 +742,12 @@ class NodeLists(Import):
                 self.assertEqual((made["env"]["set"]["CONDA_PREFIX"], made.get("venv")), (prefix, None))
                 self.assertNotIn("is assumed to be in", result.stderr)
 
+    def test_what_jq_finds_in_an_answer_is_waited_for(self):
+        _, experiment, _ = self.planned("#SBATCH --gpus-per-node=4\nvllm serve m --port 8000 &\n"
+                                        "until curl -s localhost:8000/v1/models | jq -e '.data[0].id' > /dev/null; do sleep 5; done\npython client.py\n")
+        self.assertEqual(experiment["start"], [["engine"], ["learner"]])
+        self.assertEqual(experiment["roles"]["engine"]["ready"]["http"], "/v1/models")
+
     def test_a_log_behind_tee_is_waited_for(self):
         _, experiment, _ = self.planned("#SBATCH --gpus-per-node=4\nvllm serve m 2>&1 | tee server.log &\n"
                                         "until grep -q 'startup complete' server.log; do sleep 5; done\npython client.py\n")

@@ -167,6 +167,25 @@ Sentences repeats_while_another_runs(const Examined& script) {
   });
 }
 
+/// A loop over what a piece of a pattern stands for: `for f in data/*.jsonl`, also through an array or `set
+/// --`.
+bool loops_over(const std::vector<std::string>& lines, const std::string& piece) {
+  const auto any = [&](const std::string& pattern) {
+    const RE2 expression(pattern, RE2::Latin1);
+    return std::ranges::any_of(lines, [&](const auto& line) { return RE2::PartialMatch(line, expression); });
+  };
+  const auto quoted = RE2::QuoteMeta(piece);
+  if (any(R"(^[^#]*\bfor\s+\w+\s+in\s[^;]*)" + quoted)) return true;
+  if (any(R"(^[^#]*\bset\s+--\s[^;]*)" + quoted) && any(R"(\bfor\s+\w+(?:\s+in\s+"?\$[@*]|\s*;|\s*$))"))
+    return true;
+  const RE2 array(R"(^[^#]*\b(\w+)\+?=\([^)]*)" + quoted, RE2::Latin1);
+  return std::ranges::any_of(lines, [&](const auto& line) {
+    std::string name;
+    return RE2::PartialMatch(line, array, &name) &&
+           any(R"(\bfor\s+\w+\s+in\s[^;]*\$\{!?)" + name + R"(\[[@*]\])");
+  });
+}
+
 /// `for f in data/*.jsonl; do python prepare.py $f; done`, where the files are on the cluster.
 Sentences loops_over_files(const Examined& script) {
   return of_roles(script, [&](const ImportedRole& role, const Part& part) -> std::string {
@@ -175,13 +194,11 @@ Sentences loops_over_files(const Examined& script) {
       if (star == std::string::npos) continue;
       const auto slash = word.rfind('/', star);
       const auto piece = word.substr(slash == std::string::npos ? 0 : slash + 1);
-      const RE2 loop(fmt::format(R"(^[^#]*\bfor\s+\w+\s+in\s[^;]*{})", RE2::QuoteMeta(piece)), RE2::Latin1);
-      for (const auto& line : script.lines)
-        if (RE2::PartialMatch(line, loop))
-          return fmt::format(
-              "line {}: the script starts `{}` once for each file that {} stands for, and which those are "
-              "only the cluster knows: name them",
-              role.line, text::printable(text::shell_join(part.argv)), text::printable(word));
+      if (loops_over(script.lines, piece))
+        return fmt::format(
+            "line {}: the script starts `{}` once for each file that {} stands for, and which those are "
+            "only the cluster knows: name them",
+            role.line, text::printable(text::shell_join(part.argv)), text::printable(word));
     }
     return {};
   });
