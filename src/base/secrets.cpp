@@ -30,8 +30,11 @@ bool looks_like_secret(std::string_view name) {
   const auto has = [&](std::string_view part) { return plain.find(part) != std::string::npos; };
   if (has("passwor") || has("passwd") || has("secret") || has("credential")) return true;
   const bool upper = std::ranges::none_of(name, [](char c) { return c >= 'a' && c <= 'z'; });
-  if (upper && (name.ends_with("_KEY") || name.ends_with("_TOKEN") || name == "TOKEN")) return true;
-  return ends_with_one_of(plain, kBeforeKey, "key") || ends_with_one_of(plain, kBeforeToken, "token");
+  if (upper &&
+      (name.ends_with("_KEY") || name.ends_with("_KEY_ID") || name.ends_with("_TOKEN") || name == "TOKEN"))
+    return true;
+  return ends_with_one_of(plain, kBeforeKey, "key") || ends_with_one_of(plain, kBeforeKey, "keys") ||
+         ends_with_one_of(plain, kBeforeToken, "token");
 }
 
 void Masker::add(std::string value) {

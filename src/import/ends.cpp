@@ -318,7 +318,9 @@ void remark_of_its_code(const shell::Recording& recording, const std::vector<std
           return kill.size() > 1 && kill[0] == "kill" && shell::has(kill, words[1]) &&
                  (!kill[1].starts_with('-') || kEnd.contains(kill[1]));
         });
+    // What an EXIT trap runs last does not count, and appears to be on the first line.
     const bool is_alone = last.line > 0 && last.line <= lines.size() &&
+                          lines[last.line - 1].contains("wait") &&
                           lines[last.line - 1].find_first_of("|&;") == std::string::npos;
     if (kills && is_alone && recording.exit_code == 0)
       out.remarks[Destination::roles].push_back(

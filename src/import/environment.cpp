@@ -252,11 +252,17 @@ class Environment {
     if (!added->back.empty()) into.append.push_back({name, added->back, line, ""});
   }
 
-  /// A password in a URL: http_proxy.
+  /// A password in a URL (http_proxy), or the value of a variable whose name means a secret.
   bool holds_secret(const std::string& name) {
     return std::ranges::any_of(roles_, [&](const auto* role) {
-      const auto found = changes(*role).find(name);
-      return found != changes(*role).end() && found->second && !secrets_in(*found->second).empty();
+      const auto& all = changes(*role);
+      const auto found = all.find(name);
+      if (found == all.end() || !found->second) return false;
+      const bool is_of_secret =
+          found->second->size() >= Masker::kShortest && std::ranges::any_of(all, [&](const auto& other) {
+            return other.second == found->second && looks_like_secret(other.first);
+          });
+      return is_of_secret || !secrets_in(*found->second).empty();
     });
   }
 

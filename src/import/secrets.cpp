@@ -167,16 +167,40 @@ std::vector<std::string> secrets_in(std::string_view text) {
   return found;
 }
 
-std::string without_keys(std::string_view line) {
+namespace {
+
+/// Letters and digits without the words that a name is made of: "6B_dense_gkd_220k_lr1e-5" is none.
+bool looks_like_key(std::string_view word) {
   constexpr std::size_t kShortest = 32;
+  constexpr std::size_t kPiece = 20;
+  constexpr std::size_t kUuid = 36;
+  if (word.size() < kShortest || word.find_first_of("0123456789") == std::string_view::npos) return false;
+  if (word.size() == kUuid && word.find_first_not_of("0123456789abcdefABCDEF-") == std::string_view::npos)
+    return true;
+  std::size_t longest = 0;
+  std::size_t letters = 0;
+  for (std::size_t begin = 0; begin < word.size();) {
+    const auto end = std::min(word.find_first_of("_-", begin), word.size());
+    if (end - begin > longest) {
+      longest = end - begin;
+      const auto piece = word.substr(begin, longest);
+      letters = static_cast<std::size_t>(std::ranges::count_if(
+          piece, [](char c) { return std::isdigit(static_cast<unsigned char>(c)) == 0; }));
+    }
+    begin = end + 1;
+  }
+  return longest >= kPiece && letters > 0;
+}
+
+}  // namespace
+
+std::string without_keys(std::string_view line) {
   std::string out;
   for (std::size_t i = 0; i < line.size();) {
     auto end = i;
     while (end < line.size() && is_key_character(line[end])) ++end;
     const auto word = line.substr(i, end - i);
-    const bool mixed = word.find_first_of("0123456789") != std::string_view::npos &&
-                       word.find_first_not_of("0123456789") != std::string_view::npos;
-    out += word.size() >= kShortest && mixed ? kMasked : word;
+    out += looks_like_key(word) ? kMasked : word;
     if (end < line.size()) out += line[end];
     i = end + 1;
   }

@@ -101,7 +101,8 @@ constexpr WorkRow kRows[] = {
      },
      {Work::nothing, "it only prints"}},
     {[](const Asked& a) {
-       return (a.name == "vllm" && a.second == "serve") || (a.name == "trl" && a.second == "vllm-serve") ||
+       return (a.name == "vllm" && a.second == "serve") ||
+              (is_any_of(a.name, {"trl", "axolotl"}) && a.second == "vllm-serve") ||
               ends_any(a.name, {"vllm.entrypoints.openai.api_server", "vllm.entrypoints.api_server",
                                 "sglang.launch_server", "vllm_serve", "trl.scripts.vllm_serve"}) ||
               a.name == "sglang" || a.name == "lmdeploy" || a.name == "trtllm-serve" ||

@@ -152,6 +152,7 @@ constexpr auto kEngines = std::to_array<Engine>({
     {"sglang.launch_server", "", "30000"},
     {"sglang_router.launch_router", "", "30000", "--port", false},
     {"trl", "vllm-serve", "8000"},
+    {"axolotl", "vllm-serve", "8000"},
     {"trl.scripts.vllm_serve", "", "8000"},
     {"swift", "rollout", "8000"},
     {"swift", "deploy", "8000"},

@@ -22,9 +22,9 @@
 namespace nlaunch::lint {
 namespace {
 
-constexpr std::size_t kMost = 12;            // trials of one script
-constexpr std::size_t kMostOfAll = 24;       // with what only prepares
-constexpr std::chrono::seconds kLongest{8};  // after which none begins
+constexpr std::size_t kMost = 12;             // trials of one script
+constexpr std::size_t kMostOfAll = 24;        // with what only prepares
+constexpr std::chrono::seconds kLongest{12};  // after which none begins
 
 /// A script starts the same program on the same line for other tasks, and in other turns of a loop.
 using Place = std::tuple<std::string, std::uint32_t, std::string>;
@@ -356,7 +356,8 @@ std::vector<Trial> try_failures(const shell::RecordRequest& request, const shell
                                           .call = shell::call_of(command.argv),
                                           .serves = one.background && (is_server(one) || is_ray_node(one)),
                                           .joins = is_ray_node(one) && !shell::has(one.words, "--head")};
-    again.limits.time = std::chrono::seconds(5);
+    // The script may wait for a server many times.
+    again.limits.time = std::chrono::seconds(again.failing->serves ? 15 : 5);
     const auto result = shell::record(again);
     if (!result) continue;
     const Failure failure{program, *again.failing, recording, *result, *input.script};

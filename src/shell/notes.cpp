@@ -288,8 +288,7 @@ Words files_printed_by(const Words& argv) {
     if (word.starts_with('-') && first->first == "find" && !kBeforePaths.contains(word)) break;
     if (word.starts_with('-') || word.empty() || ++words < first->second) continue;
     // Others take numbers and fields: `head -n 5`.
-    const bool only_paths = is_any_of(first->first, {"cat", "ls", "find"});
-    if (only_paths || word.find_first_of("/.") != std::string::npos) files.push_back(word);
+    if (first->first == "find" || word.find_first_of("/.") != std::string::npos) files.push_back(word);
   }
   return files;
 }
@@ -330,7 +329,12 @@ void Notes::read_by(std::uint32_t line, const ProgramStart& start, const Words& 
   for (const auto& file : files_printed_by(argv)) {
     const auto path = layer_.resolved(fs::path(start.folder) / file, true, start.pid);
     std::error_code error;
-    if (path && !fs::exists(layer_.map_to_read(*path), error)) unread(line, *path);
+    // `find out`, where a program has been given `out`.
+    const bool may_be_made = file.find_first_of("/.") == std::string::npos &&
+                             std::ranges::any_of(recording_.commands, [&](const RecordedCommand& command) {
+                               return command.fate == Fate::recorded && has(command.argv, file);
+                             });
+    if (path && !may_be_made && !fs::exists(layer_.map_to_read(*path), error)) unread(line, *path);
   }
 }
 
@@ -443,8 +447,9 @@ void Notes::finish(const std::string& output, const std::vector<std::string>& en
   const auto own = fs::absolute(request_.script, error).lexically_normal().native();
   for (auto& one : not_opened_in(output)) {
     if (one.script == own || one.script.find('/') == std::string::npos) one.script.clear();
+    const auto name = fs::path(one.name).lexically_normal().native();  // ./logs/a.log
     const bool writes = std::ranges::any_of(
-        no_folder_, [&](const auto& path) { return path == one.name || path.ends_with("/" + one.name); });
+        no_folder_, [&](const auto& path) { return path == name || path.ends_with("/" + name); });
     if (writes)
       recording_.no_folder.push_back(one);
     else

@@ -122,8 +122,22 @@ bool tells_of_machine(const std::string& program) {
   return kNames.contains(program);
 }
 
+namespace {
+
+/// `jq -e '.data[0].id'`
+bool tells_by_its_code(const Words& jq) {
+  return std::ranges::any_of(jq, [](const auto& word) {
+    return word == "--exit-status" ||
+           (word.size() > 1 && word[0] == '-' && word[1] != '-' && word.contains('e'));
+  });
+}
+
+}  // namespace
+
 bool only_asks(const ProgramStart& start) {
-  if (start.argv.empty() || !program_name(start.path).ends_with("grep")) return false;
+  const auto name = program_name(start.path);
+  if (name == "jq") return tells_by_its_code(start.argv) && !start.file(STDOUT_FILENO).starts_with("pipe:");
+  if (start.argv.empty() || !name.ends_with("grep")) return false;
   const auto out = start.files.find(STDOUT_FILENO);
   return (out != start.files.end() && out->second == "/dev/null") ||
          std::ranges::any_of(start.argv, [](const auto& word) {

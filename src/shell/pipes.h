@@ -44,7 +44,7 @@ class Pipes {
 
 /// True for programs that tell of the machine or of what is installed: `module list`, `pip show`.
 bool tells_of_machine(const std::string& program);
-/// True for a grep of which only the exit code is of use.
+/// True for a grep, or `jq -e`, of which only the exit code is of use.
 bool only_asks(const ProgramStart& start);
 /// True if its standard input differs from that of the shell that starts it; without a shell, always true.
 bool has_own_input(const ProgramStart& start, std::optional<pid_t> shell);

@@ -122,7 +122,6 @@ class Recorder final : public Watcher {
       return answer({*said + "\n"});
     }
     const auto program = program_name(start.path);
-    if (program == "jq" && output_.is_watched_by(start, argv)) return answer_to_search(start, argv);
     if (is_of_system(start.path) && only_computes(program) && !layer_.covers(start.path))
       return is_shell(program) ? start_of_shell(start, argv, program) : start_of_tool(start, argv, program);
     if (auto interpreter = interpreter_of(start.path))
@@ -312,7 +311,10 @@ class Recorder final : public Watcher {
     const bool only_waited = code == kKilled && waits_.node_killed(line);
     if (code != 0 && !only_waited) recording_.failed.push_back({line, std::to_string(code)});
   }
-  [[nodiscard]] bool has_seen_enough() const override { return waits_.too_many() && !request_.per_node; }
+  [[nodiscard]] bool has_seen_enough() const override {
+    const bool gives_up = counts_waits_.value_or(false) && waits_.in_a_row() < kWaitsThatAreCounted;
+    return waits_.too_many() && !gives_up && !request_.per_node;
+  }
 
   std::string stand_in(pid_t pid, const std::string& path, Missing asked) override {
     places_.read();
@@ -358,9 +360,10 @@ class Recorder final : public Watcher {
     commands_.finish();
     recording_.stopped = end.stopped.empty() && waits_.node_waited() ? "waits" : end.stopped;
     // A slow machine does not get to the limit of questions.
-    const bool waits_for_failed =
-        failing_.server() && recording_.stopped == "time" && waits_.in_a_row() > kWaitsOfFailure / 4;
+    const bool waits_for_failed = failing_.server() && recording_.stopped == "time" &&
+                                  !counts_waits_.value_or(false) && waits_.in_a_row() > kWaitsOfFailure / 4;
     if (waits_for_failed) recording_.stopped = "waits";
+    if (recording_.stopped == "waits" && counts_waits_.value_or(false)) recording_.stopped = "time";
     recording_.waits = recording_.stopped == "waits";
     recording_.cut = end.cut;
     // `which` looks for what is not here in the recorder's own folder, too.
@@ -575,10 +578,20 @@ class Recorder final : public Watcher {
     const auto& command = commands_.add(start, std::move(argv), fate);
     if (fate == Fate::answered && !command.background && program_name(command.argv[0]) == "sleep")
       failing_.slept(command.argv);
-    if (fate == Fate::answered)
-      waits_.asked(command.line);
-    else
-      waits_.acted();
+    if (fate != Fate::answered) return waits_.acted();
+    waits_.asked(command.line);
+    if (request_.failing && waits_.too_many() && !counts_waits_)
+      counts_waits_ = counts_turns(command.script, command.line);
+  }
+
+  /// True if a loop near this line compares numbers: it gives up some time.
+  [[nodiscard]] bool counts_turns(const std::string& script, std::uint32_t line) const {
+    constexpr std::uint32_t kNear = 12;
+    static const RE2 kCompares(
+        R"re(\s-(?:ge|gt|le|lt|eq|ne)\s|\(\(|\bseq\s|\{\d+\.\.\d+\}|SECONDS|\btimeout\s)re");
+    for (auto at = line > kNear ? line - kNear : 1; at <= line + kNear; ++at)
+      if (RE2::PartialMatch(places_.text_of_line(script, at), kCompares)) return true;
+    return false;
   }
 
   /// A script that this one starts exited with a failure before its end.
@@ -623,7 +636,9 @@ class Recorder final : public Watcher {
   TasksOfShells tasks_{places_};
   std::size_t steps_ = 0;  ///< that have begun
   std::uint16_t next_port_ = Allocation::kFirstPort;
-  static constexpr std::size_t kWaitsOfFailure = 720;  ///< then a server that has exited is not noticed
+  static constexpr std::size_t kWaitsOfFailure = 720;        ///< then a server that has exited is not noticed
+  static constexpr std::size_t kWaitsThatAreCounted = 3000;  ///< in a loop with a limit
+  std::optional<bool> counts_waits_{};                       ///< the loop in which it waits has one
   Waits waits_{request_.failing ? Waits(kWaitsOfFailure) : Waits()};
   std::set<pid_t> launchers_;  ///< that run
   bool has_begun_ = true;

@@ -19,14 +19,6 @@ bool is_grep(const Words& argv) {
   return name == "grep" || name == "egrep";
 }
 
-/// `jq -e '.data[0].id'`
-bool tells_by_its_code(const Words& argv) {
-  return program_name(argv[0]) == "jq" && std::ranges::any_of(argv, [](const auto& word) {
-           return word == "--exit-status" ||
-                  (word.size() > 1 && word[0] == '-' && word[1] != '-' && word.contains('e'));
-         });
-}
-
 }  // namespace
 
 bool WatchedOutput::is_output(const ProgramStart& start, const std::string& word) const {
@@ -71,8 +63,7 @@ bool WatchedOutput::is_watched_by(const ProgramStart& start, const Words& argv) 
   const bool looks = is_grep(argv);
   const auto in = start.file(STDIN_FILENO);
   // `curl -s localhost:8000/v1/models | grep -q NAME`
-  const auto writer =
-      (looks || tells_by_its_code(argv)) && only_asks(start) ? pipes_.writer_to(start) : Words();
+  const auto writer = only_asks(start) ? pipes_.writer_to(start) : Words();
   if (!writer.empty() && asks_by_http(writer) && asks_host(writer)) return true;
   const bool wants_output = !only_asks(start) && start.file(STDOUT_FILENO).starts_with("pipe:");
   return follows_file(argv) || (looks && !wants_output && names_output(start, argv)) ||

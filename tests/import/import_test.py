@@ -165,6 +165,11 @@ class Roles(Import):
         self.assertEqual(roles["ray-worker"]["command"], ["/opt/x/bin/ray", "start", "--address", "${role.ray-head.0.host}:6379", "--block"])
         self.assertEqual(roles["ray-worker"]["ready"]["exec"][0], "/opt/x/bin/python3")
 
+    def test_a_driver_of_ray_uses_the_gpus_of_ray(self):
+        """Also if the script starts something else behind it."""
+        roles = self.roles("#SBATCH --gpus-per-node=8\nray start --head --num-gpus 8\npython -m verl.trainer.main_ppo a=b\npython summary.py\n")
+        self.assertEqual({name: role.get("gpus", 0) for name, role in roles.items() if name != "ray-head"} , {"learner": 8, "trainer": 0, "summary": 0})
+
     def test_tasks_that_run_side_by_side_are_in_one_stage(self):
         """A readiness that nobody waits for puts nothing in order."""
         serve = "python -m sglang.launch_server --nnodes 2 --tp 8 --port 30000 --node-rank"
@@ -595,6 +600,17 @@ class Environments(Import):
             self.assertNotIn(key, experiment + profile + result.stderr)
         self.assertIn("  HF_TOKEN: {file: \"~/.hf\"}  # line 2\n", experiment)
         self.assertIn("exec python train.py --token \\\"$TOKEN\\\" --api-key=\\\"$API_KEY\\\" --note dummy", experiment)
+
+    def test_a_value_is_a_secret_wherever_it_stands(self):
+        result, experiment, profile = self.import_text("export JUDGE_API_KEY=k3y-0123456789\nexport SEARCH=k3y-0123456789\nexport JINA_API_KEYS=jina-12345678\npython train.py\n")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertNotIn("0123456789", experiment + profile + result.stderr)
+        self.assertEqual(list(yaml.safe_load(experiment)["secrets"]), ["JINA_API_KEYS", "JUDGE_API_KEY", "SEARCH"])
+
+    def test_a_long_name_is_no_key(self):
+        name = "models/Qwen3-0.6B_dense_gkd_220k_lr1e-5_steps30"
+        result, _, _ = self.import_text(f"[ -d {name} ] && echo there\npython train.py\n")
+        self.assertIn(name, result.stderr)
 
 
 class Ends(Import):

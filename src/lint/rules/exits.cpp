@@ -268,6 +268,22 @@ std::uint32_t line_of_filter(const SourceLines& lines, std::uint32_t begin) {
   return 0;
 }
 
+/// The log that tee writes is searched below, and the script exits by what it finds.
+bool is_judged_by_its_log(const SourceLines& lines, std::uint32_t number, const Filter& filter) {
+  constexpr std::uint32_t kBelow = 20;
+  const auto log = text::trim(std::string_view(filter.text).substr(filter.text.find("tee") + 3));
+  const auto name = std::string(log.substr(log.rfind(' ') + 1));
+  if (filter.name != "tee" || name.empty()) return false;
+  static const RE2 kFails(R"re(\bexit\s+(?:[1-9]|\$))re");
+  bool searched = false;
+  for (auto at = number + 1; at <= std::min(number + kBelow, lines.count()); ++at) {
+    const auto line = std::string(lines.line(at));
+    searched = searched || (line.contains(name) && RE2::PartialMatch(line, R"re(\b(?:grep|awk|sed)\b)re"));
+    if (searched && RE2::PartialMatch(line, kFails)) return true;
+  }
+  return false;
+}
+
 void check_exit_code_of_tee(const LintInput& input, Report& report) {
   if (!input.script) return;
   OptionByShell pipefail(*input.script, kPipefail);
@@ -284,7 +300,7 @@ void check_exit_code_of_tee(const LintInput& input, Report& report) {
     const auto end = line_of_filter(lines, command.span.line);
     if (end == 0 || text::trim(lines.line(end)).ends_with('&')) continue;
     const auto filter = filter_of(lines.line(end), lines.command(command.span.line));
-    if (filter.at == 0) continue;
+    if (filter.at == 0 || is_judged_by_its_log(lines, end, filter)) continue;
     const bool by_itself =
         command.shell != input.script->shell && !input.script->shells_above.contains(command.shell);
     report.warning(
@@ -460,14 +476,18 @@ void check_pid_of_tee(const LintInput& input, Report& report) {
     if (!RE2::PartialMatch(lines.line(next), kKeeps, &variable)) continue;
     const bool kills = passes_to(script, "kill", variable);
     const bool waits = passes_to(script, "wait", variable) && !pipefail;
-    if (!kills && !waits) continue;
+    // `echo $PID > server.pid`, for somebody who kills it.
+    const RE2 writes(fmt::format(R"re((?m)^\s*(?:echo|printf)\b[^\n]*\$\{{?{}\b[^\n]*>)re", variable));
+    const bool keeps = RE2::PartialMatch(script.file->text, writes);
+    if (!kills && !waits && !keeps) continue;
     report.warning(
         lines.whole(next),
         {fmt::format("$! is the process id of {}, the last program of the pipe", filter),
          kills
              ? fmt::format("kill ${} stops {}, and the program that does the work runs on", variable, filter)
-             : fmt::format("wait ${} returns the exit code of {}: a failure of the program is lost", variable,
-                           filter),
+         : !waits ? fmt::format("the script writes it to a file: whoever kills it stops {} alone", filter)
+                  : fmt::format("wait ${} returns the exit code of {}: a failure of the program is lost",
+                                variable, filter),
          filter == "tee" ? "program > >(tee log) 2>&1 &" : fmt::format("program > >({} …) 2>&1 &", filter),
          ""});
   }

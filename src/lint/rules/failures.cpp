@@ -98,7 +98,9 @@ void check_failure_passed(const LintInput& input, Report& report) {
       {fmt::format("if {} fails, {} in line {} starts all the same, and the exit code does not show it{}",
                    shown_name(*first), shown_name(*next), next->called.line, name_others(others)),
        "it runs without what the first one should have made or started",
-       "add `set -e` above, or … || exit 1 here", ""});
+       first->background ? "wait for each by its process id: wait $PID || exit 1"
+                         : "add `set -e` above, or … || exit 1 here",
+       ""});
 }
 
 const Registered<Rule> failure_passed_rule{{

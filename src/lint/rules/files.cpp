@@ -11,6 +11,7 @@
 
 #include "base/registry.h"
 #include "base/text.h"
+#include "lint/assigned.h"
 #include "lint/programs.h"
 #include "lint/rule.h"
 #include "lint/script_text.h"
@@ -324,6 +325,84 @@ const Registered<Rule> log_overwritten_rule{{
 }};
 
 /// A directory that a training is told to write to: "--output_dir", "ckpt/sft".
+/// `echo step,score > results.csv` above what appends to it.
+void check_results_emptied(const LintInput& input, Report& report) {
+  if (!input.script || has_tasks_at_once(input)) return;
+  const auto& script = *input.script;
+  const SourceLines lines(script.file);
+  static const RE2 kEmpties(
+      R"re(^\s*(?:echo|printf|:)\s?(?:[^<>|&]*[^<>|&0-9])?>\s*("[^"]+"|[^\s;|&"'>]+)\s*$)re");
+  static const RE2 kResults(R"re(\.(?:csv|tsv|txt|jsonl?|md|log)$)re");
+  for (const auto number : lines_of_commands(lines)) {
+    std::string file;
+    if (!RE2::PartialMatch(std::string(lines.line(number)), kEmpties, &file)) continue;
+    const auto path = lasting_text(script, without_quoting(file));
+    if (!RE2::PartialMatch(path, kResults) || is_of_node(script, path) || is_kept(script, path)) continue;
+    std::uint32_t appends = 0;
+    for (auto at = number + 1; at <= lines.count() && appends == 0; ++at) {
+      const auto line = without_quoting(lines.line(at));
+      const auto place = line.find(without_quoting(file));
+      if (place == std::string::npos) continue;
+      const bool by_shell = line.substr(0, place).find(">>") != std::string::npos;
+      if (by_shell || RE2::PartialMatch(line, R"re(open\(.*,\s*a\))re")) appends = at;
+    }
+    if (appends == 0) continue;
+    return report.note(
+        lines.whole(number),
+        {fmt::format("the next run of this script empties {}, to which line {} appends",
+                     text::printable(without_quoting(file)), appends),
+         "the results of the run before are lost, and two runs at once mix theirs",
+         "a name with $(date +%F-%H%M%S), or write the first line only if the file is not there", ""});
+  }
+}
+
+const Registered<Rule> results_emptied_rule{{
+    .order = 527,
+    .name = "results-emptied",
+    .title = "a list of results that the next run empties",
+    .explain =
+        "> truncates the file before the script appends to it. Not reported if the name has the date or "
+        "the job's id in it, or if the script moves the file.",
+    .source = "bash(1), REDIRECTION",
+    .check = check_results_emptied,
+}};
+
+/// The file that `flock FILE COMMAND`, or `flock 9` behind `exec 9> FILE`, locks; empty if unknown.
+std::string locked_file(const Script& script, const ScriptCommand& command) {
+  static const shell::Options kValued{"-w", "--timeout", "--wait", "-E", "--conflict-exit-code"};
+  const auto at = shell::program_at(command.words, 1, kValued);
+  if (at >= command.words.size()) return "";
+  const auto& word = command.words[at];
+  if (!text::whole_number<int>(word)) return word;
+  const RE2 opens(R"re([\s;(}])re" + word + R"re(>>?\s*"?([^\s"';|&]+))re");
+  std::string file;
+  RE2::PartialMatch(script.file->text, opens, &file);
+  return lasting_text(script, without_quoting(file));
+}
+
+void check_local_lock(const LintInput& input, Report& report) {
+  if (!input.script || input.batch.empty()) return;
+  for (const auto& command : input.script->commands) {
+    if (shell::program_name(command.words[0]) != "flock") continue;
+    const auto file = locked_file(*input.script, command);
+    if (file.empty() || !is_of_node(*input.script, file)) continue;
+    return report.warning(
+        command.span,
+        {fmt::format("the lock {} is on the disk of the node", text::printable(file)),
+         "jobs on other nodes have a lock of their own, and change what they share at the same time",
+         "a file on the shared file system that the lock protects", ""});
+  }
+}
+
+const Registered<Rule> local_lock_rule{{
+    .order = 528,
+    .name = "local-lock",
+    .title = "a lock that jobs on other nodes do not see",
+    .explain = "/tmp and /dev/shm are each node's own. Reported for flock in a job.",
+    .source = "flock(1)",
+    .check = check_local_lock,
+}};
+
 struct OutputDirectory {
   const Program* program = nullptr;
   std::string option;  ///< "--output_dir ", "save_dir="
@@ -333,7 +412,7 @@ struct OutputDirectory {
 /// `--output_dir PATH`, `--save-dir=PATH`, `trainer.default_local_dir=PATH`; nullopt: none, or on the node.
 std::optional<OutputDirectory> output_directory(const Script& script, const Program& program) {
   static const RE2 kOption(
-      R"re((?i)(?:^--?|^|\.)((?:output|out|save|ckpt|checkpoints?|results?|work|exp|experiment|run|default_local)[-_]?(?:dir|directory|path|folder)|save)$)re");
+      R"re((?i)(?:^--?|^|\.)((?:output|out|save|ckpt|checkpoints?|results?|work|exp|experiment|run|default_local)[-_]?(?:dir|directory|path|folder)|save|out|output)$)re");
   static const RE2 kPath(R"re(^[\w./~][\w./+~=@-]*[A-Za-z][\w./+~=@-]*$)re");
   for (std::size_t i = 1; i < program.words.size(); ++i) {
     const auto& word = program.words[i];
@@ -368,6 +447,18 @@ bool is_written_out(const Script& script, const std::string& path) {
   return text.contains(name) && !by_default && !RE2::PartialMatch(text, kGiven);
 }
 
+/// `if [ ! -f train.parquet ]; then` above it.
+bool is_made_if_missing(const SourceLines& lines, std::uint32_t number) {
+  constexpr std::uint32_t kAbove = 8;
+  static const RE2 kMissing(R"re(\bif\s+(?:!\s+\[\[?\s+|\[\[?\s+!\s+)-[defs]\s)re");
+  static const RE2 kEnd(R"re(^\s*(?:fi|else|elif)\b)re");
+  for (auto at = number; at > 0 && at + kAbove > number; --at) {
+    if (RE2::PartialMatch(lines.line(at), kMissing)) return true;
+    if (RE2::PartialMatch(lines.line(at), kEnd)) return false;
+  }
+  return false;
+}
+
 /// Trainings that write into the same directory each time the script runs.
 void check_shared_output(const LintInput& input, Report& report) {
   if (!input.script || !input.script->in_next_job || has_other_job_id(*input.script)) return;
@@ -377,11 +468,13 @@ void check_shared_output(const LintInput& input, Report& report) {
       R"re((?i)resum|requeue|from_checkpoint|from-checkpoint|auto_continue|overwrite|\bwhile\s+\[\[?\s+-[ed]|\[\[?\s+(?:!\s+)?-e\s)re");
   if (RE2::PartialMatch(without_comments(SourceLines(script.file)), kGoesOn)) return;
   const bool array = has_tasks_at_once(input);
+  const SourceLines lines(script.file);
   for (const auto& program : script.programs) {
     const bool loads = shell::has(program.words, "--load");
     if (!program.works || !trains(program) || loads || program.span.file != script.file) continue;
     const auto output = output_directory(script, program);
-    if (!output || !is_written_out(script, output->path)) continue;
+    if (!output || !is_written_out(script, output->path) || is_made_if_missing(lines, program.span.line))
+      continue;
     const bool same = std::ranges::any_of(script.in_next_job->programs, [&](const Program& one) {
       const auto next = output_directory(*script.in_next_job, one);
       return one.span.line == program.span.line && next && next->path == output->path;

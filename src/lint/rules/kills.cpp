@@ -12,6 +12,7 @@
 
 #include "base/registry.h"
 #include "base/text.h"
+#include "lint/assigned.h"
 #include "lint/programs.h"
 #include "lint/rule.h"
 #include "lint/script_text.h"
@@ -115,7 +116,12 @@ void check_kills_others(const LintInput& input, Report& report) {
   std::vector<std::string> others;
   for (const auto number : lines_of_commands(lines)) {
     const auto command = std::string(lines.command(number));
-    const auto kill = kill_by_name(command);
+    auto kill = kill_by_name(command);
+    // `pkill -f "--port $PORT"`, where PORT is the same each time.
+    if (kill && kill->pattern.contains('$')) {
+      const auto pattern = lasting_text(*input.script, kill->pattern);
+      if (!pattern.empty() && !pattern.contains('$')) kill->pattern = pattern;
+    }
     const auto reach = kill ? reach_of(*kill) : killed_by_list(command);
     // The end of the cluster that the script itself has started.
     static const RE2 kStartsRay(R"re(\bray\s+start\b)re");

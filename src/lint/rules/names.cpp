@@ -278,11 +278,19 @@ bool is_for_programs(std::string_view name) {
   return RE2::FullMatch(name, kNames);
 }
 
+/// The script itself uses it: `(( SECONDS > VLLM_TIMEOUT ))`.
+bool is_used_by_script(const LintInput& input, const std::string& name) {
+  if (!input.script) return false;
+  const RE2 uses(R"re(\b)re" + name + R"re(\b(?:[^=]|$))re");
+  return RE2::PartialMatch(without_comments(SourceLines(input.script->file)), uses);
+}
+
 void check_not_exported(const LintInput& input, Report& report) {
   const Readers readers(input);
   each_setting(input, report, [&](const Environment&, const Setting& setting) {
     if (setting.exported || setting.unset) return;
-    const bool matters = owner_of_family(setting.name) != nullptr || is_for_programs(setting.name) ||
+    const bool matters = owner_of_family(setting.name) != nullptr ||
+                         (is_for_programs(setting.name) && !is_used_by_script(input, setting.name)) ||
                          (is_of_rendezvous(setting.name) && !makes_ranks_itself(input));
     if (!matters || readers.find(setting.name) != nullptr) return;
     report.warning(setting.span, {fmt::format("{} is not exported", setting.name),

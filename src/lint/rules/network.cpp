@@ -165,6 +165,7 @@ void check_transport_off(const LintInput& input, Report& report) {
        {"NCCL_SHM_DISABLE", "1",
         "traffic that cannot go directly between GPUs of a node goes through the network",
         "leave it out, and give the container shared memory (--shm-size, --ipc=host)"}}};
+  if (input.gpus == 1U) return;  // there is no other one on the node
   for (const auto& off : kOff) {
     each_value(input, report, off.name,
                [&](const Environment& environment, const Setting& setting, const std::string& value) {

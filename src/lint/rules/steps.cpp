@@ -282,11 +282,12 @@ void check_node_list(const LintInput& input, Report& report) {
       constexpr std::string_view kList = "--nodelist=";
       if (!option.text.starts_with(kList)) continue;
       const auto list = std::string_view(option.text).substr(kList.size());
-      const bool several = list.find_first_of(" \n\t") != std::string_view::npos;
+      // Blanks separate nodes as commas do.
+      const bool several = list.find('\n') != std::string_view::npos;
       if (!several && !list.empty()) continue;
       report.error(
           step.span,
-          {several ? "srun -w gets several nodes in one word, separated by spaces"
+          {several ? "srun -w gets several nodes in one word, separated by line breaks"
                    : "srun -w gets no node: its value is empty",
            "Slurm knows no node with this name, and the step does not start",
            "use one element per node: NODES=($(scontrol show hostnames \"$SLURM_JOB_NODELIST\")), without "
@@ -303,8 +304,8 @@ const Registered<Rule> node_list_rule{{
     .title = "a step on nodes whose names are not separated",
     .explain =
         "NODES=(\"$LIST\") is an array with one element that contains all names: the first element is all of "
-        "them, the second is empty. A list for srun uses commas.",
-    .source = "bash(1), Arrays; srun(1), --nodelist",
+        "them, the second is empty. A list for srun has commas or blanks within one word.",
+    .source = "bash(1), Arrays; srun(1), --nodelist; Slurm src/common/hostlist.c, hostlist_create_dims",
     .check = check_node_list,
 }};
 

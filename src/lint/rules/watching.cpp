@@ -90,6 +90,12 @@ bool leaves_more(const Script& script, const Program& program) {
   return trial != nullptr && trial->exit_code && trial->ends_nothing;
 }
 
+/// `trap … TERM`: not only for Ctrl-C.
+bool handles_termination(const Script& script) {
+  static const RE2 kHandles(R"re((?m)(?:^|[;&|({])\s*trap\b[^\n]*\b(?:SIG)?(?:TERM|EXIT|0|15)\b)re");
+  return RE2::PartialMatch(script.file->text, kHandles);
+}
+
 /// `ray start`, which returns, and a program behind it: the cluster stays.
 void tell_of_ray_left(const Script& script, Report& report) {
   const auto& programs = script.programs;
@@ -100,17 +106,17 @@ void tell_of_ray_left(const Script& script, Report& report) {
   });
   if (ray == programs.end()) return;
   const auto last = std::find_if(programs.rbegin(), programs.rend(), [&](const Program& one) {
-    return own(one) && !one.background &&
-           (program_name(one.words[0]) != "ray" || shell::has(one.words, "submit"));
+    return own(one) && (program_name(one.words[0]) != "ray" || shell::has(one.words, "submit"));
   });
   if (last == programs.rend() || last->span.line <= ray->span.line) return;
   const bool stopped = std::any_of(ray, programs.end(), [](const Program& one) {
     return program_name(one.words[0]) == "ray" && shell::has(one.words, "stop");
   });
-  static const RE2 kTraps(R"re((?m)^\s*trap\b)re");
-  if (stopped || has_exit_trap(script) || RE2::PartialMatch(script.file->text, kTraps)) return;
+  if (stopped || has_exit_trap(script) || handles_termination(script)) return;
   report.note(ray->span,
-              {fmt::format("Ray goes on when {} in line {} has ended", shown_name(*last), last->span.line),
+              {last->background ? "Ray goes on when the script has ended"
+                                : fmt::format("Ray goes on when {} in line {} has ended", shown_name(*last),
+                                              last->span.line),
                "it holds its port and what its workers hold against the next start, whose programs "
                "join this cluster",
                "ray stop at the end, by trap 'ray stop' EXIT", ""});
@@ -118,8 +124,7 @@ void tell_of_ray_left(const Script& script, Report& report) {
 
 /// `python train.py &`, and a `wait` for it without a trap.
 void tell_of_interrupted(const Script& script, Report& report) {
-  static const RE2 kTraps(R"re((?m)(?:^|[;&|({])\s*trap\b)re");
-  if (RE2::PartialMatch(script.file->text, kTraps)) return;
+  if (handles_termination(script)) return;
   const auto left = std::ranges::find_if(script.programs, [&](const Program& one) {
     return one.works && one.background && !one.step && one.waited.is_awaited &&
            one.called.file == script.file;
@@ -146,7 +151,6 @@ void check_server_left(const LintInput& input, Report& report) {
       has_exit_trap(script) || RE2::PartialMatch(text, kKills) || RE2::PartialMatch(text, kEnds);
   // `nohup vllm serve … &` is meant to stay, but not longer than the programs that the script starts for it.
   static const RE2 kStays(R"re(\b(?:nohup|setsid)\s)re");
-  static const RE2 kTraps(R"re((?m)^\s*trap\b)re");
   for (std::size_t i = 0; i < script.programs.size(); ++i) {
     const auto& server = script.programs[i];
     if (!server.works || !server.background || !is_server(server) || server.span.file != script.file)
@@ -156,7 +160,7 @@ void check_server_left(const LintInput& input, Report& report) {
     if (client == nullptr) continue;
     const auto name = shown_name(server);
     if (kills && !leaves_more(script, *client)) {
-      if (stays || client->background || RE2::PartialMatch(text, kTraps) || !RE2::PartialMatch(text, kKills))
+      if (stays || client->background || handles_termination(script) || !RE2::PartialMatch(text, kKills))
         continue;
       return report.note(
           server.span,

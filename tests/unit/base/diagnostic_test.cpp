@@ -56,6 +56,8 @@ TEST(Source, APartOfAValueHasItsOwnPlace) {
 TEST(Secrets, NamesThatLookLikeOnesAndMasks) {
   EXPECT_TRUE(looks_like_secret("WANDB_API_KEY"));
   EXPECT_TRUE(looks_like_secret("HF_TOKEN"));
+  EXPECT_TRUE(looks_like_secret("JINA_API_KEYS"));
+  EXPECT_TRUE(looks_like_secret("AWS_ACCESS_KEY_ID"));
   EXPECT_TRUE(looks_like_secret("DB_PASSWORD_FILE"));
   EXPECT_TRUE(looks_like_secret("DB_PASSWD"));
   EXPECT_TRUE(looks_like_secret("wandb_api_key"));

@@ -339,5 +339,19 @@ TEST(EarlyReader, UnderPipefail) {
     EXPECT_EQ(found("early-reader", script(fine)), Texts{}) << fine;
 }
 
+TEST(ExitCodeOfTee, NotIfTheScriptJudgesByTheLog) {
+  const std::string run = "python train.py 2>&1 | tee train.log\n";
+  EXPECT_EQ(found("exit-code-of-tee",
+                  script(run + "LOSS=$(grep '^loss:' train.log)\nif [ -z \"$LOSS\" ]; then\n  exit 1\nfi\n")),
+            Texts{});
+  EXPECT_EQ(found("exit-code-of-tee", script(run + "grep '^loss:' train.log\npython eval.py\n")).size(), 1U);
+}
+
+TEST(PidOfTee, InAFileForSomebodyElse) {
+  EXPECT_EQ(found("pid-of-tee",
+                  script("python serve.py 2>&1 | tee serve.log &\nPID=$!\necho $PID > serve.pid\nwait\n")),
+            Texts{"warning job.sh:2:1 $! is the process id of tee, the last program of the pipe"});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

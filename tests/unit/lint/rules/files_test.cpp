@@ -225,5 +225,50 @@ TEST(LogOverwritten, WithinATaskAndByOthers) {
                    "note job.sh:5:3 all tasks of the array write /data/a.log"}));
 }
 
+TEST(ResultsEmptied, ByTheNextRun) {
+  const std::string begin = "OUT=results\nCSV=\"${OUT}/scores.csv\"\n";
+  EXPECT_EQ(whole("results-emptied",
+                  script(begin + "echo step,score > \"$CSV\"\npython a.py\necho \"1,2\" >> $CSV\n")),
+            (Texts{"the next run of this script empties $CSV, to which line 5 appends",
+                   "the results of the run before are lost, and two runs at once mix theirs",
+                   "a name with $(date +%F-%H%M%S), or write the first line only if the file is not there",
+                   "bash(1), REDIRECTION"}));
+  EXPECT_EQ(
+      found("results-emptied",
+            script(begin +
+                   "echo a > ${CSV}\npython - <<EOF\nwith open(\"$CSV\", \"a\") as f: f.write(\"1\")\nEOF\n"))
+          .size(),
+      1U);
+  for (const auto& fine :
+       {begin + "echo a > $CSV\npython a.py\n", begin + "[ -f $CSV ] || echo a > $CSV\necho b >> $CSV\n",
+        std::string("CSV=scores-$(date +%s).csv\necho a > $CSV\necho b >> $CSV\n"),
+        std::string("CSV=/tmp/scores.csv\necho a > $CSV\necho b >> $CSV\n"),
+        std::string("for m in a b; do\n  CSV=$m.csv\n  echo a > $CSV\n  echo b >> $CSV\ndone\n"),
+        std::string("echo a > run.sh\necho b >> run.sh\n")})
+    EXPECT_EQ(found("results-emptied", script(fine)), Texts{}) << fine;
+}
+
+TEST(LocalLock, OfAJob) {
+  const std::string job = "#!/bin/bash\n#SBATCH --gpus=1\n";
+  EXPECT_EQ(
+      whole("local-lock", script(job + "LOCK=/tmp/git.lock\nflock -w 60 \"$LOCK\" git commit -m a\n")),
+      (Texts{"the lock /tmp/git.lock is on the disk of the node",
+             "jobs on other nodes have a lock of their own, and change what they share at the same time",
+             "a file on the shared file system that the lock protects", "flock(1)"}));
+  EXPECT_EQ(found("local-lock", script(job + "exec 9>/tmp/setup.lock\nflock 9\npython a.py\n")).size(), 1U);
+  EXPECT_EQ(found("local-lock", script(job + "flock $HOME/setup.lock python a.py\n")), Texts{});
+  EXPECT_EQ(found("local-lock", script("flock /tmp/a.lock python a.py\n")), Texts{});
+}
+
+TEST(SharedOutput, NotOfWhatIsMadeOnlyIfItIsMissing) {
+  const std::string job = "#!/bin/bash\n#SBATCH --gpus=1\n";
+  const std::string make = "python make_training_data.py --output-dir /data/train\n";
+  EXPECT_EQ(
+      found("shared-output", script(job + "if [ ! -f /data/train/a.parquet ]; then\n  " + make + "fi\n")),
+      Texts{});
+  EXPECT_EQ(found("shared-output", script(job + make)).size(), 1U);
+  EXPECT_EQ(found("shared-output", script(job + "python train.py --out /data/model\n")).size(), 1U);
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

@@ -105,5 +105,13 @@ TEST(KillMisses, APatternThatTheProgramDoesNotHave) {
   EXPECT_EQ(told("bash vllm_serve.sh &\npython client.py\npkill -f vllm.entrypoints\n"), Texts{});
 }
 
+TEST(KillsOthers, ByAPatternThatIsTheSameEachTime) {
+  EXPECT_EQ(
+      found("kills-others", script("PORT=30000\npython a.py\npkill -f \"launch_server --port $PORT\"\n")),
+      Texts{"note job.sh:3:1 pkill -f launch_server --port 30000 kills every process of the user on this "
+            "machine that has launch_server --port 30000 in its command line"});
+  EXPECT_EQ(found("kills-others", script("TAG=run-$$\npython a.py\npkill -f \"$TAG\"\n")), Texts{});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

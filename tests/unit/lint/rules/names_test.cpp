@@ -175,6 +175,11 @@ TEST(NotExported, WhatProgramsReadAndAShellDoesNot) {
       Texts{});
 }
 
+TEST(NotExported, NotWhatTheScriptItselfUses) {
+  EXPECT_EQ(found("not-exported", script("VLLM_TIMEOUT=600\nend=$((SECONDS + VLLM_TIMEOUT))\npython a.py\n")),
+            Texts{});
+}
+
 TEST(ArrayExport, HasNoEffect) {
   EXPECT_EQ(
       found("array-export", script("export HOSTS=(a b)\n# export X=(a)\nexport Y=\"(a)\"\npython a.py\n")),

@@ -466,5 +466,14 @@ TEST(VisibleDevices, AProgramWithoutGpusHidesNothing) {
             Texts{});
 }
 
+TEST(TransportOff, NotWithOneGpu) {
+  const auto with = [](const std::string& gpus) {
+    return found("transport-off", script("#!/bin/bash\n#SBATCH --gpus-per-node=" + gpus +
+                                         "\nexport NCCL_P2P_DISABLE=1\npython a.py\n"));
+  };
+  EXPECT_EQ(with("1"), Texts{});
+  EXPECT_EQ(with("2").size(), 1U);
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

@@ -229,5 +229,10 @@ TEST(WholeRoot, OfAnEmptyVariable) {
   EXPECT_EQ(found("whole-root", script("cp -r /usr/* model/\nls /\n")), Texts{});
 }
 
+TEST(NoFolder, BelowTheCurrentDirectory) {
+  EXPECT_EQ(
+      found("no-folder", script("python a.py > ./no-logs/a-$$.log 2> ./no-logs/a.err &\nwait\n")).size(), 1U);
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

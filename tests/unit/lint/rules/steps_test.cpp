@@ -101,7 +101,7 @@ TEST(NodeList, EachNodeIsAnElement) {
       found("node-list",
             script(job + "nodes=(\"$list\")\nsrun -w \"${nodes[0]}\" ray start\nsrun -w \"${nodes[1]}\" "
                          "ray start\n")),
-      (Texts{"error job.sh:4:1 srun -w gets several nodes in one word, separated by spaces",
+      (Texts{"error job.sh:4:1 srun -w gets several nodes in one word, separated by line breaks",
              "error job.sh:5:1 srun -w gets no node: its value is empty"}));
   EXPECT_EQ(found("node-list", script(job + "nodes=($list)\nsrun -w \"${nodes[1]}\" ray start\n")), Texts{});
   EXPECT_EQ(

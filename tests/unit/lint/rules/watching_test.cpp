@@ -190,5 +190,17 @@ TEST(DeathUnnoticed, AFileThatIsMovedIsNoClient) {
             Texts{});
 }
 
+TEST(ServerLeft, WithATrapForCtrlCAlone) {
+  const std::string rest = "vllm serve m --port 8000 &\nS=$!\nsleep 60\npython client.py\nkill $S\n";
+  EXPECT_EQ(found("server-left", script("trap 'kill $S; exit' INT\n" + rest)),
+            Texts{"note job.sh:2:1 if the script is killed while client.py runs, vllm goes on"});
+  EXPECT_EQ(found("server-left", script("trap 'kill $S; exit' INT TERM\n" + rest)), Texts{});
+}
+
+TEST(ServerLeft, RayBehindAScriptThatWaitsForNothing) {
+  EXPECT_EQ(found("server-left", script("ray start --head\npython train.py &\necho started\n")),
+            Texts{"note job.sh:1:1 Ray goes on when the script has ended"});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint
