@@ -271,8 +271,9 @@ std::uint32_t line_of_filter(const SourceLines& lines, std::uint32_t begin) {
 /// The log that tee writes is searched below, and the script exits by what it finds.
 bool is_judged_by_its_log(const SourceLines& lines, std::uint32_t number, const Filter& filter) {
   constexpr std::uint32_t kBelow = 20;
-  const auto log = text::trim(std::string_view(filter.text).substr(filter.text.find("tee") + 3));
-  const auto name = std::string(log.substr(log.rfind(' ') + 1));
+  static const RE2 kLog(R"re(\|&?\s*tee\s+(?:-\S+\s+)*"?([^\s"';|&>]+))re");
+  std::string name;
+  RE2::PartialMatch(std::string(lines.line(number)), kLog, &name);
   if (filter.name != "tee" || name.empty()) return false;
   static const RE2 kFails(R"re(\bexit\s+(?:[1-9]|\$))re");
   bool searched = false;
