@@ -96,6 +96,30 @@ bool handles_termination(const Script& script) {
   return RE2::PartialMatch(script.file->text, kHandles);
 }
 
+/// True if something behind the start of a server may end it: a kill, unless that names another program, and
+/// what is called with its port: `kill_by_port 8000`.
+bool may_be_stopped(const Script& script, const Program& server) {
+  const auto is_start = [&](const ScriptCommand& one) {
+    return one.works && one.span.file == server.span.file && one.span.line == server.span.line;
+  };
+  const auto start = std::find_if(script.commands.rbegin(), script.commands.rend(), is_start).base();
+  const auto port = port_of_server(server).port;
+  const auto words = text::join(server.words, " ");
+  return std::any_of(start, script.commands.end(), [&](const ScriptCommand& one) {
+    const auto name = program_name(one.words[0]);
+    if (shell::kills_by_name(one.words))
+      return std::any_of(one.words.begin() + 1, one.words.end(), [&](const std::string& word) {
+        return word.contains('$') ||
+               (!word.starts_with('-') && words.contains(word.substr(0, word.find_first_of(".*[ "))));
+      });
+    if (shell::kills(one.words) || name == "trap") return true;
+    const RE2 function(R"re((?m)^\s*(?:function\s+)?)re" + RE2::QuoteMeta(name) + R"re(\s*(?:\(\)|\{))re");
+    const bool acts =
+        shell::is_any_of(name, {"fuser", "lsof", "ss"}) || RE2::PartialMatch(script.file->text, function);
+    return acts && (port.empty() || shell::names_port(one.words, port));
+  });
+}
+
 /// `ray start`, which returns, and a program behind it: the cluster stays.
 void tell_of_ray_left(const Script& script, Report& report) {
   const auto& programs = script.programs;
@@ -137,6 +161,33 @@ void tell_of_interrupted(const Script& script, Report& report) {
                "trap 'trap - TERM; kill 0' INT TERM, above the first of them", ""});
 }
 
+constexpr auto kHoldsGpus =
+    "it holds its GPUs and its port against the next start: outside of a job nothing else ends it";
+constexpr auto kStop = "PID=$!; trap 'kill $PID' EXIT";
+
+bool is_own_server(const Script& script, const Program& one) {
+  return one.works && one.background && is_server(one) && one.span.file == script.file;
+}
+
+/// A server that is left although the script stops something. Returns whether there is one.
+bool tell_of_forgotten(const Script& script, const std::string& text, Report& report) {
+  static const RE2 kEnds(
+      R"re((?m)(?:^|[;&|({]|\bthen|\bdo|\belse)\s*(?:trap|wait|docker|podman|disown)\b)re");
+  if (!ran_to_its_end(script) || has_exit_trap(script) || RE2::PartialMatch(text, kEnds)) return false;
+  for (std::size_t i = 0; i < script.programs.size(); ++i) {
+    const auto& server = script.programs[i];
+    if (!is_own_server(script, server) || client_of(script, i) == nullptr || server.waited.is_awaited ||
+        !server.waited.by.empty() || may_be_stopped(script, server))
+      continue;
+    report.note(server.span,
+                {fmt::format("{} goes on when the script has ended: what the script stops is something else",
+                             shown_name(server)),
+                 kHoldsGpus, kStop, ""});
+    return true;
+  }
+  return false;
+}
+
 void check_server_left(const LintInput& input, Report& report) {
   // The end of a job ends what it has started, and a container ends with its first process.
   if (!input.script || input.slurm || !input.batch.empty()) return;
@@ -151,10 +202,10 @@ void check_server_left(const LintInput& input, Report& report) {
       has_exit_trap(script) || RE2::PartialMatch(text, kKills) || RE2::PartialMatch(text, kEnds);
   // `nohup vllm serve … &` is meant to stay, but not longer than the programs that the script starts for it.
   static const RE2 kStays(R"re(\b(?:nohup|setsid)\s)re");
+  if (kills && tell_of_forgotten(script, text, report)) return;
   for (std::size_t i = 0; i < script.programs.size(); ++i) {
     const auto& server = script.programs[i];
-    if (!server.works || !server.background || !is_server(server) || server.span.file != script.file)
-      continue;
+    if (!is_own_server(script, server)) continue;
     const bool stays = !kills && RE2::PartialMatch(std::string(server.span.source_line()), kStays);
     const auto* client = stays ? client_in_background(script, i) : client_of(script, i);
     if (client == nullptr) continue;
@@ -165,8 +216,7 @@ void check_server_left(const LintInput& input, Report& report) {
       return report.note(
           server.span,
           {fmt::format("if the script is killed while {} runs, {} goes on", shown_name(*client), name),
-           "SIGTERM ends the script before it gets to its kill, and not what it has started",
-           "PID=$!; trap 'kill $PID' EXIT", ""});
+           "SIGTERM ends the script before it gets to its kill, and not what it has started", kStop, ""});
     }
     return report.note(
         server.span,
@@ -175,8 +225,7 @@ void check_server_left(const LintInput& input, Report& report) {
          : stays ? fmt::format("{} goes on when {} in line {} has ended", name, shown_name(*client),
                                client->span.line)
                  : fmt::format("{} goes on when the script has ended", name),
-         "it holds its GPUs and its port against the next start: outside of a job nothing else ends it",
-         "PID=$!; trap 'kill $PID' EXIT", ""});
+         kHoldsGpus, kStop, ""});
   }
   tell_of_interrupted(script, report);
 }

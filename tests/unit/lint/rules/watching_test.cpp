@@ -202,5 +202,21 @@ TEST(ServerLeft, RayBehindAScriptThatWaitsForNothing) {
             Texts{"note job.sh:1:1 Ray goes on when the script has ended"});
 }
 
+TEST(ServerLeft, OfTwoOfWhichTheScriptStopsOne) {
+  const auto with = [](const std::string& end) {
+    return found(
+        "server-left",
+        script("stop() { fuser -k $1/tcp; }\nvllm serve a --port 8000 &\ninfinity_emb v2 --port 8080 &\n"
+               "sleep 60\npython client.py\n" +
+               end));
+  };
+  EXPECT_EQ(with("stop 8000\n"),
+            Texts{"note job.sh:3:1 infinity_emb goes on when the script has ended: what the "
+                  "script stops is something else"});
+  EXPECT_EQ(with("pkill -f 'vllm serve'\n").size(), 1U);
+  EXPECT_EQ(with("pkill -f 'vllm serve'\npkill infinity_emb\n"),
+            Texts{"note job.sh:2:1 if the script is killed while client.py runs, vllm goes on"});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint
