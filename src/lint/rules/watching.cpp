@@ -112,11 +112,11 @@ bool may_be_stopped(const Script& script, const Program& server) {
         return word.contains('$') ||
                (!word.starts_with('-') && words.contains(word.substr(0, word.find_first_of(".*[ "))));
       });
-    if (shell::kills(one.words) || name == "trap") return true;
+    if (name == "trap" || (shell::kills(one.words) && name != "fuser")) return true;
     const RE2 function(R"re((?m)^\s*(?:function\s+)?)re" + RE2::QuoteMeta(name) + R"re(\s*(?:\(\)|\{))re");
     const bool acts =
         shell::is_any_of(name, {"fuser", "lsof", "ss"}) || RE2::PartialMatch(script.file->text, function);
-    return acts && (port.empty() || shell::names_port(one.words, port));
+    return acts && std::ranges::any_of(one.words, [&](const auto& word) { return word.contains(port); });
   });
 }
 
