@@ -178,6 +178,51 @@ const Registered<Rule> installs_at_once_rule{{
     .check = check_installs_at_once,
 }};
 
+/// The environment that a command creates: `uv venv DIR`, `conda create -n NAME`; empty: none.
+std::string created_environment(const shell::Words& words) {
+  const auto name = shell::program_name(words[0]);
+  const auto after = [&](std::initializer_list<std::string_view> options) -> std::string {
+    for (std::size_t i = 1; i + 1 < words.size(); ++i)
+      if (std::ranges::find(options, words[i]) != options.end()) return words[i + 1];
+    return "";
+  };
+  const bool conda = shell::is_any_of(name, {"conda", "mamba", "micromamba"}) && shell::has(words, "create");
+  if (conda) return after({"-n", "--name", "-p", "--prefix"});
+  if (name.starts_with("python") && after({"-m"}) == "venv") return words.back();
+  if (name == "virtualenv") return words.back();
+  static const shell::Options kValued{"--python", "-p", "--prompt"};
+  if (name != "uv" || words.size() < 2 || words[1] != "venv") return "";
+  const auto at = shell::program_at(words, 2, kValued);
+  return at < words.size() ? words[at] : ".venv";
+}
+
+/// An environment that each job makes if it is not there.
+void check_made_at_once(const LintInput& input, Report& report) {
+  if (!input.script || input.batch.empty() || !input.script->in_next_job) return;
+  const auto& next = input.script->in_next_job->programs;
+  for (const auto& program : input.script->programs) {
+    const auto made = created_environment(program.words);
+    const bool same =
+        std::ranges::any_of(next, [&](const Program& one) { return created_environment(one.words) == made; });
+    if (made.empty() || made.starts_with('-') || made.starts_with("/tmp") || !same) continue;
+    return report.note(program.span,
+                       {fmt::format("two jobs that start at once both create {}", text::printable(made)),
+                        "one replaces files that the other is loading, or fails for them",
+                        "create it before the jobs, or: flock ENVIRONMENT.lock … around it", ""});
+  }
+}
+
+const Registered<Rule> made_at_once_rule{{
+    .order = 529,
+    .name = "made-at-once",
+    .title = "an environment that two jobs create at the same time",
+    .explain =
+        "bash ran the script as two jobs: both create the environment, in the same place. A test whether "
+        "it is there does not keep them apart.",
+    .source = "docs.python.org, venv; conda create --help",
+    .check = check_made_at_once,
+}};
+
 void check_unset(const LintInput& input, Report& report) {
   if (!input.script) return;
   for (const auto& one : input.script->unset)

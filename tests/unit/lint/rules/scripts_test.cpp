@@ -234,5 +234,21 @@ TEST(NoFolder, BelowTheCurrentDirectory) {
       found("no-folder", script("python a.py > ./no-logs/a-$$.log 2> ./no-logs/a.err &\nwait\n")).size(), 1U);
 }
 
+TEST(MadeAtOnce, ByTwoJobs) {
+  const std::string job = "#!/bin/bash\n#SBATCH --gpus-per-node=1\n";
+  EXPECT_EQ(whole("made-at-once", script(job + "if [ ! -f .venv-vllm/bin/vllm ]; then\n  uv venv .venv-vllm "
+                                               "--python 3.10\nfi\npython a.py\n")),
+            (Texts{"two jobs that start at once both create .venv-vllm",
+                   "one replaces files that the other is loading, or fails for them",
+                   "create it before the jobs, or: flock ENVIRONMENT.lock … around it",
+                   "docs.python.org, venv; conda create --help"}));
+  EXPECT_EQ(found("made-at-once", script(job + "conda create -y -n rl python=3.11\npython a.py\n")).size(),
+            1U);
+  for (const std::string fine : {"python -m venv /tmp/env-$SLURM_JOB_ID\npython a.py\n",
+                                 "uv venv env-$SLURM_JOB_ID\npython a.py\n", "uv run a.py\n"})
+    EXPECT_EQ(found("made-at-once", script(job + fine)), Texts{}) << fine;
+  EXPECT_EQ(found("made-at-once", script("uv venv env\npython a.py\n")), Texts{});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint
