@@ -200,6 +200,7 @@ std::string failure_text(const CLI::App* app, const CLI::Error& error) {
   }
   // An unknown word is the cause of a missing one.
   auto words = app->remaining(true);
+  words.erase(std::ranges::find(words, "--"), words.end());  // arguments
   std::ranges::stable_partition(words, [](const std::string& word) { return word.starts_with('-'); });
   if (!words.empty()) return about_word(*app, command, name, words.front());
   if (command == nullptr) {

@@ -204,6 +204,7 @@ Result<Subject> record(const ImportArgs& args, const Call& call) {
   if (const auto compared = shell::compare_machines(request, *recording); !compared)
     return std::unexpected(compared.error());
   subject.recording = import::with_cuda_names(std::move(*recording));
+  for (const auto& one : import::assigned_secrets(subject.recording)) subject.masker.add(one.value);
   subject.input = lint::script_input(*script, subject.recording, subject.allocation, call.script);
   const auto programs = std::ranges::count_if(subject.input.script->programs, &lint::Program::works);
   if (static_cast<std::size_t>(programs) > config::kMostRoles) return subject;  // is refused

@@ -226,10 +226,12 @@ void remarks_of_failures(const lint::Script& script, const shell::Recording& rec
     roles.hidden = roles.hidden && trial.exit_code == 0;
   };
   const auto line_of = [&](const ImportedRole& role) { return out.parts[*role.part].line; };
+  std::set<std::uint32_t> tried;  // lines
   if (script.trials.empty() && out.roles.size() > 1)
     remarks.push_back({0, "what the script does when a program fails was not tried: here the run stops"});
   for (const auto& trial : script.trials) {
     const auto index = role_of(out, recording, script.programs[trial.program].recorded_as);
+    if (index) tried.insert(out.parts[*out.roles[*index].part].line);
     if (!index || is_within_its_shell(script.programs[trial.program], out.parts[*out.roles[*index].part]))
       continue;
     const auto* role = &out.roles[*index];
@@ -289,6 +291,18 @@ void remarks_of_failures(const lint::Script& script, const shell::Recording& rec
                                            "the code of {}",
                                            role->name, *trial.exit_code, role->name)});
   }
+  // There was no time for more, or the recordings could not be compared.
+  Roles untried;
+  for (const auto& role : out.roles) {
+    if (!role.part || script.trials.empty() || tried.contains(out.parts[*role.part].line)) continue;
+    if (untried.names.empty()) untried.line = out.parts[*role.part].line;
+    untried.names.push_back(role.name);
+  }
+  if (!untried.names.empty())
+    remarks.push_back(
+        {untried.line, fmt::format("what the script does if {} fails was not tried: here the run stops, "
+                                   "and fails",
+                                   listed(untried.names))});
   if (!unsure.names.empty())
     remarks.push_back(
         {unsure.line, fmt::format("what the script does if {} fails depends on what it then finds: "

@@ -290,6 +290,15 @@ class Environment {
       one = {name, "file", std::move(file), line, ""};
     else
       one.remark = "nlaunch reads it from the environment in which it is called";
+    const bool is_empty = std::ranges::all_of(roles_, [&](const auto* role) {
+      const auto found = changes(*role).find(name);
+      return found == changes(*role).end() || !found->second || found->second->empty();
+    });
+    if (is_empty && one.kind == "env")
+      out_.remarks[Destination::roles].push_back(
+          {line, fmt::format(
+                     "{} is empty here: nlaunch requires a value in its environment, and the script does not",
+                     name)});
     out_.secrets.push_back(std::move(one));
     return true;
   }

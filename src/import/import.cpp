@@ -258,7 +258,8 @@ Result<Imported> import_script(const lint::LintInput& input, const std::vector<l
   import_limits_of_waits(*input.script, recording, out);
   import_steps(recording, out);
   import_environment(recording, lines, out);
-  hand_over_secrets(out);
+  const auto secrets = assigned_secrets(recording);
+  hand_over_secrets(secrets, out);
   import_walltime(directives, out);
   give_globs_a_shell(recording, lines, out);
   add_remarks({input, lines, recording, allocation, directives}, out);
@@ -269,7 +270,7 @@ Result<Imported> import_script(const lint::LintInput& input, const std::vector<l
   std::vector<std::string> unknown;
   refer_to_the_job(allocation, file.text, out, unknown);
   auto problems = refusals_of({recording, allocation, directives, lines, unknown, out});
-  finish(lines, out);
+  finish(lines, secrets, out);
   if (problems.has_errors()) return std::unexpected(std::move(problems));
   return out;
 }

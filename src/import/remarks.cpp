@@ -517,6 +517,23 @@ bool is_made(const Imported& out, const std::string& command) {
          });
 }
 
+/// The line of a second test of a file that was not there, behind a program that may have made it; 0: none.
+std::uint32_t asked_again(const shell::Recording& recording, const shell::Absent& first,
+                          const Imported& out) {
+  const auto name = shell::program_name(first.name);
+  for (const auto& one : recording.traced) {
+    const auto words = shell::words_of(one.text);
+    if (one.line <= first.line || words.empty() || !shell::is_any_of(words[0], {"[", "[[", "test"})) continue;
+    const bool same =
+        std::ranges::any_of(words, [&](const auto& word) { return shell::program_name(word) == name; });
+    const bool between = std::ranges::any_of(out.parts, [&](const Part& part) {
+      return part.script == one.script && part.line >= first.line && part.line < one.line;
+    });
+    if (same && between) return one.line;
+  }
+  return 0;
+}
+
 /// Remarks on answers that the recorder made up, and on files and variables that are missing here.
 void remarks_of_unknowns(const Remarked& script, Imported& out) {
   const auto& recording = script.recording;
@@ -525,6 +542,13 @@ void remarks_of_unknowns(const Remarked& script, Imported& out) {
     remarks.push_back({one.line, fmt::format("{} is not on this machine, and the script checks whether it "
                                              "exists: the answer was no. For yes, pass --exists {}",
                                              one.name, text::shell_quote(one.name))});
+  std::set<std::string> told;
+  for (const auto& first : recording.asked_for)
+    if (const auto again = asked_again(recording, first, out); again > 0 && told.insert(first.name).second)
+      remarks.push_back(
+          {again, fmt::format("the script asks again whether {} exists, and a program before may have "
+                              "made it: what it does then is not imported",
+                              text::printable(first.name))});
   for (const auto& one : recording.made_up)
     remarks.push_back(
         {one.line, fmt::format("the output that `{}` gave the script is made up, or true only of this "

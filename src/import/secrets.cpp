@@ -50,7 +50,8 @@ std::string variable_of(std::string_view option) {
 /// The secrets in a role's command line.
 class SecretsOfCommand {
  public:
-  SecretsOfCommand(const ImportedRole& role, const Part& part) : part_(part) {
+  SecretsOfCommand(const ImportedRole& role, const Part& part, const std::vector<HandedOver>& assigned)
+      : part_(part) {
     for (std::size_t i = 0; i < role.command.size(); ++i) {
       const auto& word = role.command[i];
       const auto equals = word.find('=');
@@ -65,6 +66,8 @@ class SecretsOfCommand {
         if (value && looks_like_secret(name) && value->size() >= Masker::kShortest &&
             word.find(*value) != std::string::npos)
           add(*value, name);
+      for (const auto& one : assigned)
+        if (word.find(one.value) != std::string::npos) add(one.value, one.name);
     }
   }
 
@@ -84,10 +87,20 @@ class SecretsOfCommand {
 
 }  // namespace
 
-void hand_over_secrets(Imported& all) {
+std::vector<HandedOver> assigned_secrets(const shell::Recording& recording) {
+  std::vector<HandedOver> found;
+  for (const auto& one : recording.assignments) {
+    const bool known = std::ranges::find(found, one.value, &HandedOver::value) != found.end();
+    if (!known && looks_like_secret(one.name) && may_be_secret(one.value, false))
+      found.push_back({one.value, variable_of(one.name)});
+  }
+  return found;
+}
+
+void hand_over_secrets(const std::vector<HandedOver>& assigned, Imported& all) {
   for (auto& role : all.roles) {
     if (!role.part) continue;
-    role.handed_over = SecretsOfCommand(role, all.parts[*role.part]).take();
+    role.handed_over = SecretsOfCommand(role, all.parts[*role.part], assigned).take();
     if (role.handed_over.empty()) continue;
     role.command = {"bash", "-c", line_with_variables(role.command, role.handed_over)};
     for (const auto& one : role.handed_over) {

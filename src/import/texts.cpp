@@ -58,7 +58,9 @@ class Texts {
 
 class Finish {
  public:
-  Finish(const std::vector<std::string>& lines, Imported& all) : all_(all) {
+  Finish(const std::vector<std::string>& lines, const std::vector<HandedOver>& secrets, Imported& all)
+      : all_(all) {
+    for (const auto& one : secrets) masker_.add(one.value);
     for (const auto& line : lines)
       for (auto& secret : secrets_in(line)) masker_.add(std::move(secret));
     for (const auto& part : all.parts) keep_secrets_of(part);
@@ -135,8 +137,8 @@ std::string head_of_loop(const std::vector<std::string>& lines, std::uint32_t li
   return {};
 }
 
-void finish(const std::vector<std::string>& lines, Imported& all) {
-  Finish(lines, all).run();
+void finish(const std::vector<std::string>& lines, const std::vector<HandedOver>& secrets, Imported& all) {
+  Finish(lines, secrets, all).run();
 }
 
 }  // namespace nlaunch::import

@@ -19,6 +19,6 @@ std::string head_of_loop(const std::vector<std::string>& lines, std::uint32_t li
 
 /// Keeps the last of duplicate settings, masks secrets from the script's text, and sorts and limits remarks.
 /// `lines`: of the script.
-void finish(const std::vector<std::string>& lines, Imported& all);
+void finish(const std::vector<std::string>& lines, const std::vector<HandedOver>& secrets, Imported& all);
 
 }  // namespace nlaunch::import

@@ -138,6 +138,7 @@ struct Trial {
   std::size_t turns = 1;           ///< of a line that starts it so often in turn, only the first failed
   bool restarts = false;           ///< a server: it starts again
   bool without_end = false;        ///< if it fails each time, the script starts it again each time
+  bool tries_unseen = false;       ///< if all tries of it fail, the script exits with 0
   bool last_is_told = false;       ///< if the last of those fails, the script does not exit with 0
   bool serves = false;             ///< it is a server in the background that never answers
   std::optional<int> exit_code{};  ///< of the script; nullopt: it did not end

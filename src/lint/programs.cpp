@@ -188,7 +188,9 @@ const Engine* engine_of(const Program& program) {
 PortOfServer port_of_server(const Program& program) {
   const auto name = program_name(program.words[0]);
   const auto* engine = engine_of(program);
-  if (engine == nullptr) return {program.asked_port, "--port ", false};
+  if (engine == nullptr)
+    return {program.asked_port.empty() ? value_of(program, {"--port"}).value_or("") : program.asked_port,
+            "--port ", false};
   if (name == "ollama") {
     const auto port = parted(variable(program, "OLLAMA_HOST")).second;
     return {port.empty() ? "11434" : port, "OLLAMA_HOST=127.0.0.1:", port.empty()};
@@ -211,7 +213,12 @@ bool is_engine(const Program& program) {
 }
 
 bool is_server(const Program& program) {
-  return !program.asked_port.empty() || is_engine(program);
+  // `python serve_vllm.py &`
+  static const RE2 kServes(R"re((?i)(?:^|[_-])(?:serve|server|serving)(?:[_-]\w+)*\.py$)re");
+  const bool by_name = program.background && program.works &&
+                       program_name(program.words[0]).starts_with("python") &&
+                       RE2::PartialMatch(shown_name(program), kServes);
+  return by_name || !program.asked_port.empty() || is_engine(program);
 }
 
 bool has_other_job_id(const Script& script) {

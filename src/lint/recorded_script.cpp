@@ -70,6 +70,34 @@ std::optional<Unread> syntax_error(const SourceLines& lines, const std::string& 
                 .why = "the script ends there; the rest was not examined"};
 }
 
+/// The text of a `bash -c` that bash cannot parse: what is in it does not start.
+std::optional<Unread> broken_text(const shell::Recording& recording, const SourceLines& lines,
+                                  const std::string& path) {
+  constexpr std::size_t kMost = 8;
+  static const RE2 kBroken(R"re((?m)^\S+: -c: line \d+: ((?:syntax error|unexpected EOF).*)$)re");
+  std::string said;
+  if (!RE2::PartialMatch(recording.output, kBroken, &said)) return std::nullopt;
+  std::set<std::string> looked_at;
+  for (const auto& command : recording.commands) {
+    const auto inner = std::ranges::find_if(command.argv, shell::is_shell);
+    const auto text =
+        inner == command.argv.end() ? std::nullopt : shell::text_of_shell({inner, command.argv.end()});
+    if (!text || shell::program_name(command.script) != shell::program_name(path) ||
+        !looked_at.insert(*text).second || looked_at.size() > kMost)
+      continue;
+    sys::SpawnRequest request;
+    request.argv = {"/bin/bash", "-n", "-c", *text};
+    const auto result = sys::run_command(std::move(request), std::chrono::seconds(10));
+    if (!result || result->status.ok()) continue;
+    return Unread{
+        .span = lines.whole(command.line),
+        .severity = Severity::error,
+        .message = "bash cannot parse the text that this gives to a shell: " + text::printable(said),
+        .why = "nothing of it starts, and the rest of the script goes on without it"};
+  }
+  return std::nullopt;
+}
+
 /// A program whose output goes to a missing directory does not start. It is examined as if the directory
 /// existed, and the missing directory is noted.
 Result<PassedGuards> record_all(shell::RecordRequest request) {
@@ -293,6 +321,8 @@ LintInput recorded_script(const std::shared_ptr<const SourceFile>& file, const S
     if (job.gpus) input.gpus = *job.gpus;
     // The syntax error already covers what bash reports on the wrong line.
     if (wrong) input.script->unread.clear();
+    if (auto broken = broken_text(recording->recording, SourceLines(file), path))
+      input.script->unread.push_back(std::move(*broken));
   } else {
     Unread all;
     all.span = {file, 0, 0, 1};

@@ -1,6 +1,7 @@
 #include "lint/script_programs.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -87,12 +88,30 @@ class ProgramReader {
     return {};
   }
 
-  /// A server of the user's own: the first program in the background with a port that another command asks.
+  /// "http://localhost:8000/v1"
+  static bool is_url_of_port(const std::string& word, const std::string& port) {
+    constexpr std::array<std::string_view, 3> kHere{"//localhost:", "//127.0.0.1:", "//0.0.0.0:"};
+    return std::ranges::any_of(kHere, [&](std::string_view host) {
+      const auto at = word.find(std::string(host) + port);
+      const auto end = at == std::string::npos ? at : at + host.size() + port.size();
+      return at != std::string::npos && (end == word.size() || word[end] == '/');
+    });
+  }
+
+  /// A server of the user's own: the first program in the background with a port that another command asks,
+  /// or has in a URL.
   void note_asked_ports() {
+    // `--url http://localhost:8000`
+    const auto has_url = [](const RecordedCommand& one, const std::string& port) {
+      return one.fate == shell::Fate::recorded && std::ranges::any_of(one.argv, [&](const std::string& word) {
+               return is_url_of_port(word, port);
+             });
+    };
     const auto is_asked = [&](const std::string& port, std::size_t program) {
       const auto& all = recording_.commands;
-      const auto first = std::ranges::find_if(
-          all, [&](const auto& one) { return asks(one) && shell::names_port(one.argv, port); });
+      const auto first = std::ranges::find_if(all, [&](const auto& one) {
+        return (asks(one) && shell::names_port(one.argv, port)) || has_url(one, port);
+      });
       return shell::is_port(port) && first != all.end() &&
              program < static_cast<std::size_t>(first - all.begin());
     };

@@ -296,18 +296,20 @@ bool is_sure(const Failure& failure, const Trial& trial, const shell::RecordRequ
   return true;
 }
 
-/// True if the script starts a program again and again as long as it fails. `request` is that of one failure.
-bool is_tried_without_end(const Failure& failure, const shell::RecordRequest& request) {
+/// What the script does with a program that it starts again if it fails, and that fails each time, into
+/// `trial`. `request` is that of one failure.
+void fail_each_time(const Failure& failure, const shell::RecordRequest& request, Trial& trial) {
   constexpr std::size_t kStarts = 200;
   constexpr std::size_t kMany = 25;
   const auto place = failure.place(failure.script.programs[failure.program]);
-  if (failure.failing.serves || starts_of(failure.again, place) <= starts_of(failure.first, place))
-    return false;
+  if (failure.failing.serves || starts_of(failure.again, place) <= starts_of(failure.first, place)) return;
   auto always = request;
   always.failing->always = true;
   always.limits.starts = kStarts;
   const auto result = shell::record(always);
-  return result && !result->stopped.empty() && starts_of(*result, place) > kMany;
+  if (!result) return;
+  trial.without_end = !result->stopped.empty() && starts_of(*result, place) > kMany;
+  trial.tries_unseen = result->stopped.empty() && result->exit_code == 0 && result->guessed.empty();
 }
 
 /// A program of the user's own in `$(...)`, and no query.
@@ -372,7 +374,7 @@ std::vector<Trial> try_failures(const shell::RecordRequest& request, const shell
       const auto ended = shell::record(last);
       trials.back().last_is_told = ended && ended->stopped.empty() && ended->exit_code != 0;
     }
-    trials.back().without_end = is_tried_without_end(failure, again);
+    fail_each_time(failure, again, trials.back());
     if (!again.failing->serves || std::chrono::steady_clock::now() > end) continue;
     again.failing->hangs = true;
     if (const auto hung = shell::record(again))

@@ -141,10 +141,13 @@ Answer ask_gpus(const Words& argv, const Allocation& allocation, std::uint32_t) 
   const std::string model = other ? "NVIDIA A40" : "NVIDIA H100 80GB HBM3";
   // If the number is not given, another machine has a different one.
   const auto gpus = allocation.gpus_per_node > 0 ? allocation.gpus_per_node : other ? 2U : 1U;
+  const auto uuid_of = [&](std::uint32_t gpu) {
+    return fmt::format("GPU-00000000-0000-0000-{}-{:012}", other ? "1111" : "0000", gpu);
+  };
   std::string text;
   if (has(argv, "-L") || has(argv, "--list-gpus")) {
     for (std::uint32_t gpu = 0; gpu < gpus; ++gpu)
-      text += fmt::format("GPU {}: {} (UUID: GPU-00000000-0000-0000-0000-{:012})\n", gpu, model, gpu);
+      text += fmt::format("GPU {}: {} (UUID: {})\n", gpu, model, uuid_of(gpu));
     return {text};
   }
   const auto query = option(argv, argv.size(), "", "--query-gpu");
@@ -159,7 +162,7 @@ Answer ask_gpus(const Words& argv, const Allocation& allocation, std::uint32_t) 
       cells.push_back(name.contains("name")   ? model
                       : name == "index"       ? std::to_string(gpu)
                       : name == "count"       ? std::to_string(gpus)
-                      : name == "uuid"        ? fmt::format("GPU-00000000-0000-0000-0000-{:012}", gpu)
+                      : name == "uuid"        ? uuid_of(gpu)
                       : name == "compute_cap" ? (other ? "8.6" : "9.0")
                                               : (other ? "46068" : "81559"));
     }

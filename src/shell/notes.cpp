@@ -550,6 +550,13 @@ void Notes::finish_unset(const std::string& script, const std::vector<std::strin
     if (one.line_of_text == 0 && program_name(one.script) == program_name(request_.script))
       ran.insert(one.line);
   recording_.missing_arguments = missing_arguments_in(script, request_.arguments.size(), ran);
+  // `eval "$(python plan.py --emit env)"` sets what the program prints.
+  const auto lines = text::split(script, '\n');
+  const bool evaluates = std::ranges::any_of(recording_.commands, [&](const RecordedCommand& command) {
+    return command.fate == Fate::recorded && command.output_is_read && command.line > 0 &&
+           command.line <= lines.size() && lines[command.line - 1].contains("eval");
+  });
+  if (evaluates) return;
   recording_.unset = unset_in(script, texts, known);
   for (const auto& one : recording_.unset) known.insert(one.name);
   // For scripts that it sources or starts, only what they reached.

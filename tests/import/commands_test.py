@@ -70,6 +70,11 @@ class Commands(Import):
         self.assertEqual(done.stdout, "job.sbatch: 1 node with 0 GPUs and 1 task each\nIt starts no program.\nThe script exited with 2 at line 2: it may start more if "
                                       f"nothing is missing. Pass arguments after --, variables with --env NAME=VALUE. It printed:\n  usage: {self.folder}/job.sbatch MODEL\n")
 
+    def test_options_that_exclude_each_other_are_named_before_arguments_too(self):
+        (self.folder / "job.sh").write_text("python a.py $1\n")
+        result = self.run_import("job.sh", "--check", "--output", "out", "--", "x", cwd=self.folder)
+        self.assertEqual((result.returncode, result.stderr), (USAGE, "nlaunch import: --output excludes --check\nsee nlaunch import --help\n"))
+
     def test_secrets_are_not_printed(self):
         done = self.commands("export HF_TOKEN=hf_abcdefghijklmnop\npython x.py --token $HF_TOKEN --url https://u:pa55word@host/\nexport NAME=$HF_TOKEN\nexit 3 # $HF_TOKEN\n")
         self.assertIn("python x.py --token *** --url https://u:***@host/\n", done.stdout)

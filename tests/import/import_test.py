@@ -607,6 +607,12 @@ class Environments(Import):
         self.assertNotIn("0123456789", experiment + profile + result.stderr)
         self.assertEqual(list(yaml.safe_load(experiment)["secrets"]), ["JINA_API_KEYS", "JUDGE_API_KEY", "SEARCH"])
 
+    def test_a_secret_of_a_variable_that_is_not_exported(self):
+        result, experiment, _ = self.import_text("wandb_token=0123456789abcdef-41\npython train.py --use_wandb $wandb_token\n", "--check")
+        self.assertNotIn("0123456789abcdef", result.stdout + result.stderr)
+        result, experiment, _ = self.import_text("wandb_token=0123456789abcdef-41\npython train.py --use_wandb $wandb_token\n")
+        self.assertIn("exec python train.py --use_wandb \\\"$WANDB_TOKEN\\\"", experiment)
+
     def test_a_long_name_is_no_key(self):
         name = "models/Qwen3-0.6B_dense_gkd_220k_lr1e-5_steps30"
         result, _, _ = self.import_text(f"[ -d {name} ] && echo there\npython train.py\n")

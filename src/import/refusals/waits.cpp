@@ -204,6 +204,36 @@ Sentences loops_over_files(const Examined& script) {
   });
 }
 
+/// `python trainer.py --port 8000 &` and a wait for its port: what ends the run starts last in a plan.
+Sentences waits_for_a_later_one(const Examined& script) {
+  const auto stage_of = [&](const std::string& role) {
+    const auto& stages = script.out.start;
+    const auto found = std::ranges::find_if(
+        stages, [&](const auto& stage) { return std::ranges::find(stage, role) != stage.end(); });
+    return found - stages.begin();
+  };
+  Sentences texts;
+  for (const auto& wait : script.out.roles) {
+    if (!wait.asks) continue;
+    const auto& query = script.recording.commands[*wait.asks].argv;
+    const auto later = std::ranges::find_if(script.out.roles, [&](const ImportedRole& role) {
+      if (!role.part || script.out.parts[*role.part].commands[0] > *wait.asks) return false;
+      return stage_of(role.name) > stage_of(wait.name) &&
+             std::ranges::any_of(script.out.parts[*role.part].argv, [&](const std::string& word) {
+               const auto port = word.substr(word.find_last_of("=:") + 1);
+               return shell::is_port(port) && shell::names_port(query, port);
+             });
+    });
+    if (later != script.out.roles.end())
+      texts.push_back(
+          fmt::format("line {}: the script waits for an answer of {} (line {}), which a plan starts after "
+                      "that wait, for the run "
+                      "ends with it",
+                      wait.line, later->name, later->line));
+  }
+  return texts;
+}
+
 /// `shopt -s nullglob`: a pattern that matches no file here is gone.
 Sentences drops_patterns(const Examined& script) {
   const auto set = std::ranges::find_if(script.recording.traced, [](const auto& one) {
@@ -235,6 +265,7 @@ std::span<const Refusal> refusals_of_waits() {
       Refusal{"import.files", loops_over_files},         Refusal{"import.wait", waits_for_an_unknown_one},
       Refusal{"import.wait", waits_for_the_first},       Refusal{"import.poll", polls_by_a_program},
       Refusal{"import.wait", waits_for_some_of_a_role},  Refusal{"import.files", drops_patterns},
+      Refusal{"import.wait", waits_for_a_later_one},
   };
   return kRefusals;
 }

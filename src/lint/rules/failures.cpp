@@ -137,6 +137,28 @@ const Registered<Rule> endless_retry_rule{{
     .check = check_endless_retry,
 }};
 
+void check_tries_unseen(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  for (const auto& trial : input.script->trials) {
+    if (!trial.tries_unseen) continue;
+    const auto& program = input.script->programs[trial.program];
+    return report.note(
+        program.called,
+        {fmt::format("if all tries of {} fail, the script still exits with 0", shown_name(program)),
+         "whatever starts the script takes the failure for a success",
+         "ok=1 where it succeeds, and behind the loop: [ \"$ok\" ] || exit 1", ""});
+  }
+}
+
+const Registered<Rule> tries_unseen_rule{{
+    .order = 530,
+    .name = "tries-unseen",
+    .title = "a program that is tried some times, and whose last failure nobody sees",
+    .explain = "bash ran the script again, and the program failed each time: the script exited with 0.",
+    .source = "bash(1), for, EXIT STATUS",
+    .check = check_tries_unseen,
+}};
+
 /// A value that a failed program did not print.
 void check_value_missing(const LintInput& input, Report& report) {
   if (!input.script) return;

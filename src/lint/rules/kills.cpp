@@ -43,19 +43,22 @@ std::optional<KillByName> kill_by_name(std::string_view command) {
   static const RE2 kKills(
       R"re((?:^|[;&|({]|\bthen|\bdo|\belse|trap\s+['"])\s*(sudo\s+)?(pkill|killall)((?:\s+(?:"[^"]*"|'[^']*'|[^\s;|&>"']+))+))re");
   static const shell::Options kValued{"-u", "-U", "-G", "--euid", "--uid", "--group", "--signal"};
-  // Only children, only a session, only a whole command line: these reach nobody else's.
-  static const shell::Options kNarrow{"-P", "--parent", "-g",         "--pgroup", "-s",     "--session",
-                                      "-t", "-x",       "--terminal", "--exact",  "--older"};
+  // Only children, only a session: these reach nobody else's.
+  static const shell::Options kNarrow{"-P", "--parent",  "-g",         "--pgroup", "-s",
+                                      "-t", "--session", "--terminal", "--older"};
+  static const shell::Options kExact{"-x", "--exact"};
   std::string sudo;
   std::string rest;
   KillByName kill;
   if (!RE2::PartialMatch(without_redirections(std::string(command)), kKills, &sudo, &kill.name, &rest))
     return std::nullopt;
   kill.sudo = !sudo.empty();
+  bool exact = false;
   const auto words = directive_words(rest);
   for (std::size_t i = 0; i < words.size(); ++i) {
     const auto& word = words[i];
     if (kNarrow.contains(word)) return std::nullopt;
+    exact = exact || kExact.contains(word);
     if (kValued.contains(word)) {
       ++i;
     } else if (word.starts_with('-')) {
@@ -65,7 +68,8 @@ std::optional<KillByName> kill_by_name(std::string_view command) {
       kill.pattern = word.substr(0, word.find_last_not_of(')') + 1);  // `$(pkill -f vllm)`
     }
   }
-  return kill;
+  // Only a whole command line.
+  return exact && kill.whole ? std::nullopt : std::optional(kill);
 }
 
 /// What the kill reaches: "kills every python of the user on this machine"; empty: only what is the job's
@@ -133,8 +137,9 @@ void check_kills_others(const LintInput& input, Report& report) {
     if (first == 0) {
       first = number;
       what = fmt::format("{} {}", called, reach);
-    } else if (kill && !what.contains(called)) {
-      others.push_back(fmt::format("{} in line {}", called, number));
+    } else if (kill ? !what.contains(called) : !what.contains(reach)) {
+      others.push_back(kill ? fmt::format("{} in line {}", called, number)
+                            : fmt::format("line {}, which {}", number, reach));
     }
   }
   if (first == 0) return;

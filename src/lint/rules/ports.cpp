@@ -197,16 +197,30 @@ bool is_freed_before(const FixedPort& port) {
   return false;
 }
 
+/// The script asks whether something answers on a server's port: a server that is there already does.
+bool is_asked(const Script& script, const FixedPort& port) {
+  return is_server(*port.program) && std::ranges::any_of(script.programs, [&](const Program& one) {
+           return !one.works && shell::names_port(one.words, port.listened.port);
+         });
+}
+
 /// Outside of a job: a second run on the same machine.
-void tell_port_of_machine(std::vector<FixedPort> ports, Report& report) {
+void tell_port_of_machine(const Script& script, std::vector<FixedPort> ports, Report& report) {
   // A program in the background may be a client, or serve nobody here.
-  std::erase_if(ports, [](const FixedPort& port) {
+  std::erase_if(ports, [&](const FixedPort& port) {
     const bool head = program_name(port.program->words[0]) == "ray";
-    return can_be_given(port) || is_freed_before(port) ||
+    return (can_be_given(port) && !is_asked(script, port)) || is_freed_before(port) ||
            (port.listened.serves && !head && !is_server(*port.program));
   });
   if (ports.empty()) return;
   const auto& [program, listened] = ports.front();
+  if (can_be_given(ports.front()))
+    return report.note(program->span,
+                       {fmt::format("port {} is used unless another one is given: if a server is there "
+                                    "already, the wait ends at once",
+                                    listened.port),
+                        "this server cannot listen there, and the clients talk to the other one",
+                        "kill -0 $PID behind the wait", ""});
   const auto launcher = launcher_of(*program);
   report.note(
       program->span,
@@ -236,7 +250,7 @@ void check_fixed_port(const LintInput& input, Report& report) {
   if (job)
     tell_fixed_port(input, ports, report);
   else
-    tell_port_of_machine(ports, report);
+    tell_port_of_machine(*input.script, ports, report);
 }
 
 const Registered<Rule> fixed_port_rule{{

@@ -331,7 +331,10 @@ void check_set_to_itself(const LintInput& input, Report& report) {
             const auto end = at + word.size() + form.size();
             return end == line.size() || std::string_view(" \t;&").find(line[end]) != std::string_view::npos;
           });
-      if (!itself || input.began_with.contains(name) || !told.insert(name).second) continue;
+      const RE2 reads(R"re(\bread\s[^\n]*\b)re" + name + R"re(\b)re");
+      if (!itself || input.began_with.contains(name) || RE2::PartialMatch(input.script->file->text, reads) ||
+          !told.insert(name).second)
+        continue;
       report.note(
           command.span,
           {fmt::format("{} is set to itself, but nothing has set it", name),

@@ -255,7 +255,10 @@ void check_death_unnoticed(const LintInput& input, Report& report) {
     const auto& program = programs[i];
     if (!program.works || !program.background || !is_server(program)) continue;
     const auto* client = client_of(*input.script, i);
-    if (client == nullptr || looks_at_processes(*input.script, client->span.line)) continue;
+    // `client & C=$!`, `wait $C`
+    if (client == nullptr) client = client_in_background(*input.script, i);
+    const bool waits_for_it = client != nullptr && (!client->background || client->waited.is_awaited);
+    if (!waits_for_it || looks_at_processes(*input.script, client->span.line)) continue;
     return report.note(
         program.span,
         {fmt::format("nothing notices if {} exits", shown_name(program)),

@@ -115,5 +115,18 @@ TEST(Gaps, AProgramThatALoopStartsAgainAndAgain) {
             "stopped here"});
 }
 
+TEST(Gaps, ATextThatBashCannotParse) {
+  EXPECT_EQ(unread("srun bash -c 'echo \"a; python train.py'\npython b.py\n"),
+            Texts{"error job.sh:1:1 bash cannot parse the text that this gives to a shell: unexpected EOF "
+                  "while looking "
+                  "for matching `\"'"});
+}
+
+TEST(Gaps, WhatAnEvaluatedOutputMaySet) {
+  EXPECT_EQ(
+      found("unset", script("eval \"$(python plan.py --emit env)\"\npython a.py --n $((N_SERVERS * 2))\n")),
+      Texts{});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

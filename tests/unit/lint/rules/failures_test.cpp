@@ -255,5 +255,18 @@ TEST(EndlessRetry, OfAProgramThatFailsEachTime) {
     EXPECT_EQ(found("endless-retry", script(fine)), Texts{}) << fine;
 }
 
+TEST(TriesUnseen, WhereAllOfThemFail) {
+  EXPECT_EQ(whole("tries-unseen",
+                  script("for try in 1 2 3; do\n  eval \"python train.py\" && break\n  sleep 10\ndone\n")),
+            (Texts{"if all tries of train.py fail, the script still exits with 0",
+                   "whatever starts the script takes the failure for a success",
+                   "ok=1 where it succeeds, and behind the loop: [ \"$ok\" ] || exit 1",
+                   "bash(1), for, EXIT STATUS"}));
+  EXPECT_EQ(
+      found("tries-unseen", script("ok=\nfor try in 1 2 3; do\n  python train.py && ok=1 && break\ndone\n"
+                                   "[ \"$ok\" ] || exit 1\n")),
+      Texts{});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

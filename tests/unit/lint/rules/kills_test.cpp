@@ -113,5 +113,11 @@ TEST(KillsOthers, ByAPatternThatIsTheSameEachTime) {
   EXPECT_EQ(found("kills-others", script("TAG=run-$$\npython a.py\npkill -f \"$TAG\"\n")), Texts{});
 }
 
+TEST(KillsOthers, ByAnExactName) {
+  EXPECT_EQ(found("kills-others", script("pkill -x llama-server\npython a.py\n")),
+            Texts{"note job.sh:1:1 pkill llama-server kills every llama-server of the user on this machine"});
+  EXPECT_EQ(found("kills-others", script("pkill -x -f 'python a.py --run 7'\npython a.py\n")), Texts{});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

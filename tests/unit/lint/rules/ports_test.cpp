@@ -162,5 +162,16 @@ TEST(PortStillUsed, ByAServerThatWasJustKilled) {
             Texts{});
 }
 
+TEST(FixedPort, ThatCanBeGivenIfTheScriptAsksThere) {
+  const std::string serve = "PORT=${PORT:-18080}\nvllm serve m --port $PORT &\n";
+  EXPECT_EQ(
+      found("fixed-port",
+            script(serve + "until curl -sf localhost:$PORT/health; do sleep 2; done\npython a.py\n")),
+      Texts{
+          "note job.sh:2:1 port 18080 is used unless another one is given: if a server is there already, the "
+          "wait ends at once"});
+  EXPECT_EQ(found("fixed-port", script(serve + "sleep 60\npython a.py\n")), Texts{});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

@@ -179,5 +179,13 @@ TEST(SetTwice, NotUnderACondition) {
     EXPECT_EQ(found("set-twice", script(text)), Texts{}) << text;
 }
 
+TEST(SetToItself, NotWhatReadHasSet) {
+  EXPECT_EQ(
+      found(
+          "set-to-itself",
+          script("IFS=: read -r MODEL API_KEY <<< \"a:\"\nexport API_KEY=${API_KEY}\npython a.py $MODEL\n")),
+      Texts{});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

@@ -218,5 +218,21 @@ TEST(ServerLeft, OfTwoOfWhichTheScriptStopsOne) {
             Texts{"note job.sh:2:1 if the script is killed while client.py runs, vllm goes on"});
 }
 
+TEST(DeathUnnoticed, OfAServerBesideAClientInTheBackground) {
+  EXPECT_EQ(found("death-unnoticed", script("vllm serve m --port 8000 & S=$!\n"
+                                            "until curl -sf localhost:8000/health; do sleep 2; done\n"
+                                            "python train.py & T=$!\nwait $T\nkill $S\n")),
+            Texts{"note job.sh:1:1 nothing notices if vllm exits"});
+}
+
+TEST(ServerLeft, OfAServerByItsNameOrByItsClient) {
+  EXPECT_EQ(
+      found("server-left", script("python pred/serve_vllm.py --model m &\nsleep 60\npython client.py\n")),
+      Texts{"note job.sh:1:1 serve_vllm.py goes on when the script has ended"});
+  EXPECT_EQ(found("server-left", script("python rm.py --port 5000 &\nsleep 60\n"
+                                        "python train.py --rm http://localhost:5000/get_reward\n")),
+            Texts{"note job.sh:1:1 rm.py goes on when the script has ended"});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint
