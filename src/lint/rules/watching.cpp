@@ -257,7 +257,9 @@ void check_death_unnoticed(const LintInput& input, Report& report) {
     const auto* client = client_of(*input.script, i);
     // `client & C=$!`, `wait $C`
     if (client == nullptr) client = client_in_background(*input.script, i);
-    const bool waits_for_it = client != nullptr && (!client->background || client->waited.is_awaited);
+    const bool waits_for_it =
+        client != nullptr &&
+        (!client->background || (client->waited.is_awaited && !program.waited.is_awaited));
     if (!waits_for_it || looks_at_processes(*input.script, client->span.line)) continue;
     return report.note(
         program.span,
