@@ -43,7 +43,7 @@ class ServerWaits {
       return report.warning(
           program.span,
           {fmt::format("{} starts at once after the server of line {}, and nothing waits for it",
-                       program_name(program.words[0]), server->span.line),
+                       shown_name(program), server->span.line),
            "a model takes minutes to load: unless the program itself tries again, it fails with \"Connection "
            "refused\"",
            "until curl -sf http://HOST:PORT/health; do sleep 5; done", ""});
@@ -87,7 +87,7 @@ class ServerWaits {
                            {"the script assumes that the head of Ray is ready after a fixed time",
                             "if it starts more slowly, the other nodes do not find it",
                             "until ray status --address HOST:PORT; do sleep 2; done", ""});
-      const auto what = program_name(wait->server.words[0]);
+      const auto what = starts_ray(wait->server) ? std::string("ray") : shown_name(wait->server);
       return report.note(
           wait->sleep.span,
           {fmt::format("the script assumes that {} is ready after a fixed time", what),

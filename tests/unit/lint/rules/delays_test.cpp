@@ -87,7 +87,8 @@ TEST(LongerThanJob, ASleep) {
 TEST(NoWait, OllamasClientsKnowItsPort) {
   EXPECT_EQ(
       found("no-wait", script("ollama serve &\npython eval.py\n")),
-      Texts{"warning job.sh:2:1 python starts at once after the server of line 1, and nothing waits for it"});
+      Texts{
+          "warning job.sh:2:1 eval.py starts at once after the server of line 1, and nothing waits for it"});
   EXPECT_EQ(found("no-wait", script("ollama serve &\nsleep 10\npython eval.py\n")), Texts{});
 }
 
@@ -97,7 +98,7 @@ TEST(NoWait, OfWhatIsToldThePort) {
   };
   EXPECT_EQ(
       of_client("python ask.py --port 8123\n"),
-      Texts{"warning job.sh:3:1 python starts at once after the server of line 2, and nothing waits for it"});
+      Texts{"warning job.sh:3:1 ask.py starts at once after the server of line 2, and nothing waits for it"});
   for (const std::string wrong : {"python ask.py --url=http://localhost:8123/v1\n",
                                   "export OPENAI_BASE_URL=http://localhost:8123/v1\npython ask.py\n",
                                   "echo started\npython warm.py\npython ask.py --port=8123\n"})
