@@ -278,7 +278,7 @@ class Refusals(Import):
                              ("vllm serve m & S=$!\nuntil curl -sf localhost:8000/health; do sleep 1; done\npython infer.py\nkill $S\n",
                               "note: line 1: the script waits for engine without a limit, whatever becomes of it: here the run fails with it, or when its `ready` takes too long\n"),
                              ("if [ ! -f q4 ]; then python quantize.py; fi\nif [ -f q4 ]; then python train.py; fi\npython report.py\n",
-                              "note: line 2: the script asks again whether q4 exists, and a program before may have made it: what it does then is not imported\n"),
+                              "q4 exists, and a program before may have made it: what it does then is not imported\n"),
                              ("export OPENAI_API_KEY=${OPENAI_API_KEY}\npython a.py\n",
                               "note: line 1: OPENAI_API_KEY is empty here: nlaunch requires a value in its environment, and the script does not\n"),
                              ("vllm serve m & S=$!\nuntil curl -sf localhost:8000/health; do kill -0 $S || exit 1; sleep 1; done\npython infer.py\nkill $S\n",
