@@ -86,8 +86,9 @@ std::string read_file(const std::string& line) {
 
 class Environment {
  public:
-  Environment(const shell::Recording& recording, const std::vector<std::string>& lines, Imported& out)
-      : recording_(recording), lines_(lines), out_(out) {
+  Environment(const shell::Recording& recording, const std::vector<std::string>& lines,
+              const std::vector<HandedOver>& secrets, Imported& out)
+      : recording_(recording), lines_(lines), secrets_(secrets), out_(out) {
     for (const auto& entry : recording.environment)
       before_[entry.substr(0, entry.find('='))] = entry.substr(entry.find('=') + 1);
     for (const auto& name : recording.given) before_.erase(name);
@@ -252,7 +253,7 @@ class Environment {
     if (!added->back.empty()) into.append.push_back({name, added->back, line, ""});
   }
 
-  /// A password in a URL (http_proxy), or the value of a variable whose name means a secret.
+  /// A password in a URL (http_proxy), or the value of a variable whose name means a secret, exported or not.
   bool holds_secret(const std::string& name) {
     return std::ranges::any_of(roles_, [&](const auto* role) {
       const auto& all = changes(*role);
@@ -262,7 +263,9 @@ class Environment {
           found->second->size() >= Masker::kShortest && std::ranges::any_of(all, [&](const auto& other) {
             return other.second == found->second && looks_like_secret(other.first);
           });
-      return is_of_secret || !secrets_in(*found->second).empty();
+      const bool has_secret = std::ranges::any_of(
+          secrets_, [&](const HandedOver& one) { return found->second->contains(one.value); });
+      return is_of_secret || has_secret || !secrets_in(*found->second).empty();
     });
   }
 
@@ -458,6 +461,7 @@ class Environment {
 
   const shell::Recording& recording_;
   const std::vector<std::string>& lines_;
+  const std::vector<HandedOver>& secrets_;
   Imported& out_;
   std::map<std::string, std::string> before_;
   std::vector<ImportedRole*> roles_;
@@ -466,8 +470,8 @@ class Environment {
 }  // namespace
 
 void import_environment(const shell::Recording& recording, const std::vector<std::string>& lines,
-                        Imported& out) {
-  Environment(recording, lines, out).make();
+                        const std::vector<HandedOver>& secrets, Imported& out) {
+  Environment(recording, lines, secrets, out).make();
 }
 
 }  // namespace nlaunch::import

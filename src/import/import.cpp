@@ -257,8 +257,8 @@ Result<Imported> import_script(const lint::LintInput& input, const std::vector<l
         out.too_many, config::kMostRoles);
   import_limits_of_waits(*input.script, recording, out);
   import_steps(recording, out);
-  import_environment(recording, lines, out);
   const auto secrets = assigned_secrets(recording);
+  import_environment(recording, lines, secrets, out);
   hand_over_secrets(secrets, out);
   import_walltime(directives, out);
   give_globs_a_shell(recording, lines, out);

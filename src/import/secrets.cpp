@@ -160,8 +160,8 @@ std::vector<std::string> secrets_in(std::string_view text) {
     if (user.size() < rest.size() && rest[user.size()] == '@' && colon != std::string_view::npos)
       found.emplace_back(user.substr(colon + 1));
   }
-  for (const std::string_view mark :
-       {"Bearer ", "bearer ", "sk-", "hf_", "ghp_", "github_pat_", "glpat-", "AKIA", "xoxb-", "xoxp-"}) {
+  for (const std::string_view mark : {"Bearer ", "bearer ", "sk-", "hf_", "ghp_", "github_pat_", "glpat-",
+                                      "AKIA", "AIza", "xoxa-", "xoxb-", "xoxp-", "dckr_pat_"}) {
     for (auto at = text.find(mark); at != std::string_view::npos; at = text.find(mark, at + mark.size())) {
       if (at > 0 && is_key_character(text[at - 1])) continue;
       auto end = at + mark.size();
@@ -190,19 +190,28 @@ bool looks_like_key(std::string_view word) {
   if (word.size() < kShortest || word.find_first_of("0123456789") == std::string_view::npos) return false;
   if (word.size() == kUuid && word.find_first_not_of("0123456789abcdefABCDEF-") == std::string_view::npos)
     return true;
+  // Of a name, most pieces are words or numbers: those of a key mix both.
+  std::size_t pieces = 0;
+  std::size_t mixed = 0;
   std::size_t longest = 0;
-  std::size_t letters = 0;
+  const auto is_digit = [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; };
   for (std::size_t begin = 0; begin < word.size();) {
     const auto end = std::min(word.find_first_of("_-", begin), word.size());
-    if (end - begin > longest) {
-      longest = end - begin;
-      const auto piece = word.substr(begin, longest);
-      letters = static_cast<std::size_t>(std::ranges::count_if(
-          piece, [](char c) { return std::isdigit(static_cast<unsigned char>(c)) == 0; }));
-    }
+    const auto piece = word.substr(begin, end - begin);
+    // "k1j2h3": letters behind digits, and more than one change; "lr1e", "step30" and "6B" are parts of
+    // names.
+    std::size_t changes = 0;
+    for (std::size_t at = 1; at < piece.size(); ++at)
+      changes += is_digit(piece[at]) != is_digit(piece[at - 1]) ? 1 : 0;
+    constexpr std::size_t kManyChanges = 4;
+    ++pieces;
+    mixed += changes >= kManyChanges ? 1 : 0;
+    longest = std::max(longest, piece.size());
     begin = end + 1;
   }
-  return longest >= kPiece && letters > 0;
+  const bool has_letter =
+      std::ranges::any_of(word, [&](char c) { return !is_digit(c) && c != '_' && c != '-'; });
+  return has_letter && (longest >= kPiece || mixed * 2 > pieces);
 }
 
 }  // namespace

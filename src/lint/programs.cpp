@@ -214,10 +214,11 @@ bool is_engine(const Program& program) {
 
 bool is_server(const Program& program) {
   // `python serve_vllm.py &`
-  static const RE2 kServes(R"re((?i)(?:^|[_-])(?:serve|server|serving)(?:[_-]\w+)*\.py$)re");
-  const bool by_name = program.background && program.works &&
-                       program_name(program.words[0]).starts_with("python") &&
-                       RE2::PartialMatch(shown_name(program), kServes);
+  static const RE2 kServes(
+      R"re((?i)^(?:(?:serve|serving|launch_server)(?:[_-]\w+)?|(?:\w+[_-])?(?:serve|server))\.py$)re");
+  const bool by_name =
+      program.background && program.works && program_name(program.words[0]).starts_with("python") &&
+      RE2::PartialMatch(shown_name(program), kServes) && shown_name(program) != "parameter_server.py";
   return by_name || !program.asked_port.empty() || is_engine(program);
 }
 

@@ -154,7 +154,6 @@ class ProgramReader {
     files.push_back({file.path, file.text.value_or(""), span});
   }
 
-  /// The text of `python FILE.py`, if it is here.
   /// The source of a Python program, and configurations that its words name: `--config grpo.yaml`.
   void add_readings(const RecordedCommand& command) {
     const auto& argv = command.argv;
@@ -168,6 +167,7 @@ class ProgramReader {
       add_reading(command, *file);
   }
 
+  /// Its text, if it is here.
   void add_reading(const RecordedCommand& command, const std::string& file) {
     const auto path = (std::filesystem::path(command.folder) / file).lexically_normal();
     if (!files_read_.insert(path.native()).second) return;

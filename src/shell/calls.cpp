@@ -435,7 +435,7 @@ void Calls::at_start(pid_t pid, Tracee& process, const Registers& before, const 
     if (is_of_loader(entry, 'N')) entry[0] = 'L';
   }
   const auto program = watcher_.on_start(start);
-  if (watcher_.has_seen_enough()) over_ = "waits";
+  if (over_.empty() && watcher_.has_seen_enough()) over_ = "waits";
   if (program.empty()) return pretend(pid, process, before, -ENOENT);
   hide_loader_variables(pid, environment);
   if (!put(pid, registers, call.path.path, program, 0) || !set_registers(pid, registers))

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "shell/confine.h"
@@ -31,8 +32,8 @@ class Calls {
   void on_end(pid_t pid) { ended_.emplace(pid, 0); }
   /// Sends the signals that are due.
   void send_signals();
-  /// The limit that a call has reached: "starts", "waits"; empty: none.
-  [[nodiscard]] const std::string& over() const { return over_; }
+  /// The limit that a call has reached since it was asked last: "starts", "waits"; empty: none.
+  [[nodiscard]] std::string take_limit() { return std::exchange(over_, {}); }
 
  private:
   using Clock = std::chrono::steady_clock;

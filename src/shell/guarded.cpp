@@ -45,7 +45,7 @@ class Tracer {
     int status = 0;
     for (auto pid = wait(status); pid > 0; pid = wait(status)) {
       handle(pid, status);
-      if (!calls_.over().empty()) stop(calls_.over());
+      if (const auto limit = calls_.take_limit(); !limit.empty()) stop(limit);
     }
     return result_;
   }

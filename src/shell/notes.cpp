@@ -552,9 +552,10 @@ void Notes::finish_unset(const std::string& script, const std::vector<std::strin
   recording_.missing_arguments = missing_arguments_in(script, request_.arguments.size(), ran);
   // `eval "$(python plan.py --emit env)"` sets what the program prints.
   const auto lines = text::split(script, '\n');
+  static const RE2 kEval(R"re((?:^|[;&|({]|\bthen|\bdo|\belse)\s*eval\s)re");
   const bool evaluates = std::ranges::any_of(recording_.commands, [&](const RecordedCommand& command) {
     return command.fate == Fate::recorded && command.output_is_read && command.line > 0 &&
-           command.line <= lines.size() && lines[command.line - 1].contains("eval");
+           command.line <= lines.size() && RE2::PartialMatch(lines[command.line - 1], kEval);
   });
   if (evaluates) return;
   recording_.unset = unset_in(script, texts, known);

@@ -584,7 +584,7 @@ class Recorder final : public Watcher {
       counts_waits_ = counts_turns(command.script, command.line);
   }
 
-  /// True if a loop near this line compares numbers: it gives up some time.
+  /// True if something near this line compares numbers: the loop in which it waits gives up some time.
   [[nodiscard]] bool counts_turns(const std::string& script, std::uint32_t line) const {
     constexpr std::uint32_t kNear = 12;
     static const RE2 kCompares(

@@ -31,9 +31,13 @@ bool kills_by_name(const Words& argv) {
 
 bool kills(const Words& argv) {
   const auto name = program_name(argv.at(0));
-  if (name == "kill") return !has(argv, "-0") && !has(argv, "-l");
+  if (name == "kill") {
+    const bool by_option = argv.size() > 2 && is_any_of(argv[1], {"-s", "-n"}) && argv[2] == "0";
+    return !by_option && !has(argv, "-0") && !has(argv, "-l") && !has(argv, "-L");
+  }
   const bool fuser = name == "fuser" && std::ranges::any_of(argv, [](const auto& word) {
-                       return word.starts_with("-k") || word == "--kill";
+                       return word == "--kill" ||
+                              (word.size() > 1 && word[0] == '-' && word[1] != '-' && word.contains('k'));
                      });
   return fuser || kills_by_name(argv);
 }

@@ -613,6 +613,10 @@ class Environments(Import):
         result, experiment, _ = self.import_text("wandb_token=0123456789abcdef-41\npython train.py --use_wandb $wandb_token\n")
         self.assertIn("exec python train.py --use_wandb \\\"$WANDB_TOKEN\\\"", experiment)
 
+    def test_a_variable_with_a_secret_in_it_is_one(self):
+        _, experiment, _ = self.planned("DB_PASSWORD=hunter2pass\nexport DSN=\"postgres-$DB_PASSWORD-x\"\npython train.py\n")
+        self.assertEqual(experiment["secrets"], {"DSN": "env"})
+
     def test_a_long_name_is_no_key(self):
         name = "models/Qwen3-0.6B_dense_gkd_220k_lr1e-5_steps30"
         result, _, _ = self.import_text(f"[ -d {name} ] && echo there\npython train.py\n")

@@ -324,7 +324,19 @@ const Registered<Rule> log_overwritten_rule{{
     .check = check_log_overwritten,
 }};
 
-/// A directory that a training is told to write to: "--output_dir", "ckpt/sft".
+/// `if [ ! -f train.parquet ]; then` above it.
+bool is_made_if_missing(const SourceLines& lines, std::uint32_t number) {
+  constexpr std::uint32_t kAbove = 8;
+  static const RE2 kMissing(
+      R"re(\bif\s+(?:!\s+\[\[?\s+|\[\[?\s+!\s+)-[defs]\s|(?:\[\[?|\btest)\s+-[defs]\s[^\n]*\|\|\s*\{)re");
+  static const RE2 kEnd(R"re(^\s*(?:(?:fi|else|elif)\b|\}))re");
+  for (auto at = number; at > 0 && at + kAbove > number; --at) {
+    if (RE2::PartialMatch(lines.line(at), kMissing)) return true;
+    if (RE2::PartialMatch(lines.line(at), kEnd)) return false;
+  }
+  return false;
+}
+
 /// `echo step,score > results.csv` above what appends to it.
 void check_results_emptied(const LintInput& input, Report& report) {
   if (!input.script || has_tasks_at_once(input)) return;
@@ -333,14 +345,21 @@ void check_results_emptied(const LintInput& input, Report& report) {
   static const RE2 kEmpties(
       R"re(^\s*(?:echo|printf|:)\s?(?:[^<>|&]*[^<>|&0-9])?>\s*("[^"]+"|[^\s;|&"'>]+)\s*$)re");
   static const RE2 kResults(R"re(\.(?:csv|tsv|txt|jsonl?|md|log)$)re");
+  // Relative to a directory of the run.
+  static const RE2 kMoves(R"re((?m)^\s*(?:cd|pushd)\s[^\n]*\$)re");
+  if (RE2::PartialMatch(script.file->text, kMoves)) return;
+  std::vector<std::string> plain;
+  for (std::uint32_t at = 0; at <= lines.count(); ++at) plain.push_back(without_quoting(lines.line(at)));
   for (const auto number : lines_of_commands(lines)) {
     std::string file;
-    if (!RE2::PartialMatch(std::string(lines.line(number)), kEmpties, &file)) continue;
+    if (!RE2::PartialMatch(std::string(lines.line(number)), kEmpties, &file) ||
+        is_made_if_missing(lines, number))
+      continue;
     const auto path = lasting_text(script, without_quoting(file));
     if (!RE2::PartialMatch(path, kResults) || is_of_node(script, path) || is_kept(script, path)) continue;
     std::uint32_t appends = 0;
     for (auto at = number + 1; at <= lines.count() && appends == 0; ++at) {
-      const auto line = without_quoting(lines.line(at));
+      const auto& line = plain[at];
       const auto place = line.find(without_quoting(file));
       if (place == std::string::npos) continue;
       const bool by_shell = line.substr(0, place).find(">>") != std::string::npos;
@@ -380,13 +399,29 @@ std::string locked_file(const Script& script, const ScriptCommand& command) {
   return lasting_text(script, without_quoting(file));
 }
 
+/// `[ -d /tmp/data ] || tar xf data.tar -C /tmp` behind the lock, or with it.
+bool protects_files_of_node(const SourceLines& lines, std::uint32_t number) {
+  constexpr std::uint32_t kNear = 4;
+  static const RE2 kOfNode(
+      R"re(["'\s=](?:/tmp|/dev/shm|/var/tmp|/local\w*|/scratch/local|\$\{?(?:TMPDIR|SLURM_TMPDIR))\b)re");
+  static const RE2 kLock(R"re(\bflock\s[^;|&]*?(?:\s\d+|/\S+)|\d>+\s*\S+|\bexec\s+\d+[^;]*)re");
+  for (auto at = number; at <= std::min(number + kNear, lines.count()); ++at) {
+    auto line = std::string(lines.line(at));
+    RE2::GlobalReplace(&line, kLock, " ");
+    if (RE2::PartialMatch(line, kOfNode)) return true;
+  }
+  return false;
+}
+
 void check_local_lock(const LintInput& input, Report& report) {
   if (!input.script || input.batch.empty()) return;
+  const SourceLines lines(input.script->file);
   for (const auto& command : input.script->commands) {
     if (shell::program_name(command.words[0]) != "flock") continue;
     const auto file = locked_file(*input.script, command);
-    if (file.empty() || !is_of_node(*input.script, file)) continue;
-    return report.warning(
+    if (file.empty() || !is_of_node(*input.script, file) || protects_files_of_node(lines, command.span.line))
+      continue;
+    return report.note(
         command.span,
         {fmt::format("the lock {} is on the disk of the node", text::printable(file)),
          "jobs on other nodes have a lock of their own, and change what they share at the same time",
@@ -403,6 +438,7 @@ const Registered<Rule> local_lock_rule{{
     .check = check_local_lock,
 }};
 
+/// A directory that a training is told to write to: "--output_dir", "ckpt/sft".
 struct OutputDirectory {
   const Program* program = nullptr;
   std::string option;  ///< "--output_dir ", "save_dir="
@@ -445,18 +481,6 @@ bool is_written_out(const Script& script, const std::string& path) {
                           text.contains("-" + name + "}") || text.contains("=" + name + "}");
   static const RE2 kGiven(R"re(\bgetopts\b|\$OPTARG\b|\bshift\b)re");
   return text.contains(name) && !by_default && !RE2::PartialMatch(text, kGiven);
-}
-
-/// `if [ ! -f train.parquet ]; then` above it.
-bool is_made_if_missing(const SourceLines& lines, std::uint32_t number) {
-  constexpr std::uint32_t kAbove = 8;
-  static const RE2 kMissing(R"re(\bif\s+(?:!\s+\[\[?\s+|\[\[?\s+!\s+)-[defs]\s)re");
-  static const RE2 kEnd(R"re(^\s*(?:fi|else|elif)\b)re");
-  for (auto at = number; at > 0 && at + kAbove > number; --at) {
-    if (RE2::PartialMatch(lines.line(at), kMissing)) return true;
-    if (RE2::PartialMatch(lines.line(at), kEnd)) return false;
-  }
-  return false;
 }
 
 /// Trainings that write into the same directory each time the script runs.

@@ -189,7 +189,14 @@ void check_kills_itself(const LintInput& input, Report& report) {
 /// The command line of a program as pkill -f may see it: a script in `bin` runs as an argument of Python.
 std::vector<std::string> command_lines_of(const Program& program) {
   const auto words = text::join(program.words, " ");
-  return {words, "/usr/bin/python3 /usr/bin/" + words};
+  std::vector<std::string> lines{words, "/usr/bin/python3 /usr/bin/" + words};
+  // A launcher starts `python -u train.py …`, and ends with it.
+  const auto file =
+      std::ranges::find_if(program.words, [](const auto& word) { return word.ends_with(".py"); });
+  if (launcher_of(program) && file != program.words.end())
+    lines.push_back("/usr/bin/python -u " +
+                    text::join(std::vector<std::string>(file, program.words.end()), " "));
+  return lines;
 }
 
 /// The words of at least four letters in a text: "vllm", "entrypoints".

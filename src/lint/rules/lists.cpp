@@ -89,6 +89,9 @@ void check_comma_in_list(const LintInput& input, Report& report) {
   for (const auto& program : input.script->programs) {
     const auto word = program.works ? word_with_comma(program) : std::string();
     if (word.empty()) continue;
+    const auto value = word.substr(word.find('=') + 1, word.size() - word.find('=') - 2);
+    const RE2 element(R"re([\s(]["']?)re" + RE2::QuoteMeta(value) + R"re(["']?,\s)re");
+    if (!RE2::PartialMatch(input.script->file->text, element)) continue;
     return report.warning(
         program.span,
         {fmt::format("{} gets {}, with the comma", shown_name(program), text::printable(word)),
@@ -110,7 +113,7 @@ void check_brace_range(const LintInput& input, Report& report) {
   if (!input.script) return;
   const SourceLines lines(input.script->file);
   static const RE2 kRange(
-      R"re((?:^|\s)(\{[^{}\s,]*\$[^{}\s,]*\.\.[^{}\s,]*\}|\{[^{}\s,]*\.\.\$[^{}\s,]*\}|\{[^{}\s,]*\.\.\$\{\w+\}\}))re");
+      R"re((?:^|[\s(])(\{[^{}\s,]*\$[^{}\s,]*\.\.[^{}\s,]*\}|\{[^{}\s,]*\.\.\$[^{}\s,]*\}|\{[^{}\s,]*\.\.\$\{\w+\}\}))re");
   static const RE2 kList(R"re(\b(?:for\s+\w+\s+in\s|\w+=\())re");
   std::string range;
   for (const auto number : lines_of_commands(lines)) {
@@ -119,7 +122,7 @@ void check_brace_range(const LintInput& input, Report& report) {
       continue;
     return report.error(lines.whole(number),
                         {fmt::format("{} is one word", text::printable(range)),
-                         "bash expands braces before variables: the loop runs once, with this text",
+                         "bash expands braces before variables: the list has this text in it, and no numbers",
                          "$(seq FIRST LAST), or for ((i = FIRST; i <= LAST; i++))", ""});
   }
 }
@@ -138,13 +141,15 @@ void check_sorted_as_text(const LintInput& input, Report& report) {
   const SourceLines lines(input.script->file);
   // Names whose numbers are not padded with zeros: transformers, verl, DeepSpeed.
   static const RE2 kNumbered(
-      R"re(\b((?:checkpoint|ckpt|global_step|global-step|step|epoch)[-_]?)\*[^|]*\|\s*(?:sort(?:\s+-[ru]+)*\s*\|\s*)?(?:tail|head)\b)re");
+      R"re(\b((?:checkpoint|ckpt|global_step|global-step|step|epoch)[-_]?)\*[^|]*\|\s*(?:sort(?:\s+-[ru]+)*\s*\|\s*)?(?:tail|head)\s+(?:-n\s*)?-?1\b[^|]*$)re");
   static const RE2 kByNumber(
-      R"re(\bls\s+(?:-\w+\s+)*-\w*[tv]|\bsort\b[^|]*\s(?:-\w*[Vngh]|--version-sort|--numeric)|-printf|\bstat\b)re");
+      R"re(\bls\s+(?:-\w+\s+)*-\w*[tv]|\bsort\b[^|]*\s(?:-\w*[Vngh]|--version-sort|--numeric)|--sort=(?:version|time)|-printf|\bstat\b)re");
   for (const auto number : lines_of_commands(lines)) {
     const auto text = lines.command(number);
     std::string name;
-    if (!RE2::PartialMatch(text, kNumbered, &name) || RE2::PartialMatch(text, kByNumber)) continue;
+    const bool is_value = text.contains("$(") || text.contains('`');
+    if (!is_value || !RE2::PartialMatch(text, kNumbered, &name) || RE2::PartialMatch(text, kByNumber))
+      continue;
     return report.warning(
         lines.whole(number),
         {fmt::format("this sorts by letters: {0}1000 comes before {0}200", name),
@@ -208,7 +213,13 @@ bool takes_one_value(std::string_view option) {
 /// The options of a program with their values: {"--lr", "1e-5"}, {"trainer.nnodes", "2"}.
 std::vector<std::pair<std::string, std::string>> valued_options_of(const Program& program) {
   std::vector<std::pair<std::string, std::string>> options;
-  for (std::size_t i = 1; i < program.words.size(); ++i) {
+  // What is before the script of a launcher is the launcher's.
+  const auto script =
+      launcher_of(program)
+          ? std::ranges::find_if(program.words, [](const auto& word) { return word.ends_with(".py"); })
+          : program.words.begin();
+  const auto first = script == program.words.end() ? 1 : script - program.words.begin() + 1;
+  for (auto i = static_cast<std::size_t>(first); i < program.words.size(); ++i) {
     const auto& word = program.words[i];
     const auto equals = word.find('=');
     if (equals != std::string::npos)
@@ -236,7 +247,7 @@ void check_option_twice(const LintInput& input, Report& report) {
     std::map<std::string, std::string> values;
     for (const auto& [option, value] : valued_options_of(program)) {
       const auto [first, is_new] = values.emplace(option, value);
-      if (is_new || first->second == value || !takes_one_value(option) ||
+      if (is_new || first->second == value || !takes_one_value(option) || option.ends_with("logger") ||
           !names_twice(lines.command(program.span.line), option) ||
           !told.insert({program.span.line, option}).second)
         continue;
@@ -278,8 +289,12 @@ void check_same_results(const LintInput& input, Report& report) {
                       results_of(one).second == file && one.words[0] == program.words[0]
                   ? 1
                   : 0;
+    static const RE2 kMoves(R"re((?m)(?:^|[;&|(])\s*(?:cd|pushd)\s[^\n]*\$)re");
+    const bool appends = shell::has(program.words, "--append") || shell::has(program.words, "--resume");
+    if (appends || RE2::PartialMatch(script.file->text, kMoves)) return;
     const auto reads = [&](const auto& words, const SourceSpan& span) {
-      return span.line != program.span.line &&
+      const bool moves = shell::is_any_of(shell::program_name(words[0]), {"mv", "cp"});
+      return (moves || span.line != program.span.line) &&
              std::ranges::any_of(words, [&](const auto& word) { return word.contains(file); });
     };
     const bool is_kept =

@@ -197,11 +197,14 @@ bool is_freed_before(const FixedPort& port) {
   return false;
 }
 
-/// The script asks whether something answers on a server's port: a server that is there already does.
+/// The script asks whether something answers on a server's port, and not whether the server runs: another one
+/// that is there already answers.
 bool is_asked(const Script& script, const FixedPort& port) {
-  return is_server(*port.program) && std::ranges::any_of(script.programs, [&](const Program& one) {
-           return !one.works && shell::names_port(one.words, port.listened.port);
-         });
+  static const RE2 kLooks(R"re(\bkill\s+-(?:0|s\s*0)\b|\bwait\s+-n\b|\bps\s+-p\b)re");
+  const bool looks = RE2::PartialMatch(script.file->text, kLooks);
+  return !looks && is_server(*port.program) && std::ranges::any_of(script.programs, [&](const Program& one) {
+    return !one.works && shell::names_port(one.words, port.listened.port);
+  });
 }
 
 /// Outside of a job: a second run on the same machine.

@@ -200,11 +200,14 @@ std::string created_environment(const shell::Words& words) {
 void check_made_at_once(const LintInput& input, Report& report) {
   if (!input.script || input.batch.empty() || !input.script->in_next_job) return;
   const auto& next = input.script->in_next_job->programs;
+  const bool is_locked = input.script->file->text.contains("flock");
   for (const auto& program : input.script->programs) {
     const auto made = created_environment(program.words);
     const bool same =
         std::ranges::any_of(next, [&](const Program& one) { return created_environment(one.words) == made; });
-    if (made.empty() || made.starts_with('-') || made.starts_with("/tmp") || !same) continue;
+    static const RE2 kOfNode(R"re(^(?:/tmp|/dev/shm|/var/tmp|/local|/scratch/local)|rec-)re");
+    if (made.empty() || made.starts_with('-') || RE2::PartialMatch(made, kOfNode) || !same || is_locked)
+      continue;
     return report.note(program.span,
                        {fmt::format("two jobs that start at once both create {}", text::printable(made)),
                         "one replaces files that the other is loading, or fails for them",

@@ -126,6 +126,8 @@ TEST(Gaps, WhatAnEvaluatedOutputMaySet) {
   EXPECT_EQ(
       found("unset", script("eval \"$(python plan.py --emit env)\"\npython a.py --n $((N_SERVERS * 2))\n")),
       Texts{});
+  EXPECT_EQ(found("unset", script("S=$(python eval.py)\npython a.py --n $((N_SERVERS * 2)) $S\n")).size(),
+            1U);
 }
 
 }  // namespace

@@ -241,6 +241,8 @@ TEST(ResultsEmptied, ByTheNextRun) {
       1U);
   for (const auto& fine :
        {begin + "echo a > $CSV\npython a.py\n", begin + "[ -f $CSV ] || echo a > $CSV\necho b >> $CSV\n",
+        begin + "if [ ! -f $CSV ]; then\n  echo a > $CSV\nfi\necho b >> $CSV\n",
+        std::string("cd runs/$1\necho a > scores.csv\necho b >> scores.csv\n"),
         std::string("CSV=scores-$(date +%s).csv\necho a > $CSV\necho b >> $CSV\n"),
         std::string("CSV=/tmp/scores.csv\necho a > $CSV\necho b >> $CSV\n"),
         std::string("for m in a b; do\n  CSV=$m.csv\n  echo a > $CSV\n  echo b >> $CSV\ndone\n"),
@@ -258,6 +260,9 @@ TEST(LocalLock, OfAJob) {
   EXPECT_EQ(found("local-lock", script(job + "exec 9>/tmp/setup.lock\nflock 9\npython a.py\n")).size(), 1U);
   EXPECT_EQ(found("local-lock", script(job + "flock $HOME/setup.lock python a.py\n")), Texts{});
   EXPECT_EQ(found("local-lock", script("flock /tmp/a.lock python a.py\n")), Texts{});
+  EXPECT_EQ(found("local-lock",
+                  script(job + "exec 9>/tmp/a.lock\nflock 9\n[ -d /tmp/data ] || tar xf /d.tar -C /tmp\n")),
+            Texts{});
 }
 
 TEST(SharedOutput, NotOfWhatIsMadeOnlyIfItIsMissing) {

@@ -38,9 +38,10 @@ TEST(CommaInList, WhereAProgramGetsTheComma) {
 TEST(BraceRange, WithAVariable) {
   EXPECT_EQ(whole("brace-range", script("N=8\nfor i in {0..$N}; do\n  python a.py $i\ndone\n")),
             (Texts{"{0..$N} is one word",
-                   "bash expands braces before variables: the loop runs once, with this text",
+                   "bash expands braces before variables: the list has this text in it, and no numbers",
                    "$(seq FIRST LAST), or for ((i = FIRST; i <= LAST; i++))", "bash(1), Brace Expansion"}));
   EXPECT_EQ(found("brace-range", script("N=8\nfor i in {1..${N}}; do python a.py $i; done\n")).size(), 1U);
+  EXPECT_EQ(found("brace-range", script("N=8\nA=({1..$N})\npython a.py \"${A[@]}\"\n")).size(), 1U);
   for (const std::string fine :
        {"for i in {0..7}; do python a.py $i; done\n", "for i in $(seq 0 $N); do python a.py $i; done\n",
         "for f in {$A,$B}/x; do python a.py $f; done\n",
@@ -60,7 +61,8 @@ TEST(SortedAsText, TheLastCheckpoint) {
        {"C=$(ls -d out/checkpoint-* | sort -V | tail -n 1)\n", "C=$(ls -td out/checkpoint-* | head -n 1)\n",
         "C=$(ls -dv out/checkpoint-* | tail -n 1)\n",
         "C=$(ls out/checkpoint-* | sort -t- -k2 -n | tail -1)\n", "C=$(ls out/iter_* | tail -1)\n",
-        "ls out/checkpoint-*\n"})
+        "ls out/checkpoint-*\n", "C=$(ls -d --sort=version out/checkpoint-* | tail -n 1)\n",
+        "ls out/epoch_* | head -1\n", "N=$(ls -d out/step_* | tail -n +1 | wc -l)\n"})
     EXPECT_EQ(found("sorted-as-text", script(fine)), Texts{}) << fine;
 }
 
@@ -88,7 +90,8 @@ TEST(OptionTwice, WithTwoValues) {
             1U);
   for (const std::string fine :
        {"python train.py --lr 1 --lr 1\n", "python train.py --data a --data b\n",
-        "BASE=\"--lr 1\"\npython train.py $BASE --lr 2\n", "docker run -e A=1 -e A=2 image python a.py\n"})
+        "BASE=\"--lr 1\"\npython train.py $BASE --lr 2\n", "docker run -e A=1 -e A=2 image python a.py\n",
+        "accelerate launch --num_processes 8 prepare.py --num_processes 16\n"})
     EXPECT_EQ(found("option-twice", script(fine)), Texts{}) << fine;
 }
 
