@@ -234,8 +234,9 @@ std::vector<std::pair<std::string, std::string>> valued_options_of(const Program
 /// True if the text names the option at least twice itself, and not through a variable with defaults.
 bool names_twice(const std::string& text, const std::string& option) {
   const RE2 names(R"re((?:^|\s|["'])re" + std::string(")") + RE2::QuoteMeta(option) + R"re([\s=])re");
-  re2::StringPiece rest(text);
-  return RE2::FindAndConsume(&rest, names) && RE2::FindAndConsume(&rest, names);
+  int found = 0;
+  for (re2::StringPiece rest(text); RE2::FindAndConsume(&rest, names);) ++found;
+  return found > 1;
 }
 
 void check_option_twice(const LintInput& input, Report& report) {
