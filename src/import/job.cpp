@@ -142,10 +142,9 @@ bool Job::is_of_ray(const Kept& one) const {
   if (!ray || one.main) return ray;
   const auto& part = part_of(one);
   // A driver behind which the script starts something else.
-  const bool is_launcher =
-      shell::is_any_of(shell::program_name(part.program.at(0)), {"torchrun", "accelerate", "deepspeed"});
   const bool drives =
-      one.work.work == Work::training && !part.background && !is_launcher &&
+      one.work.work == Work::training && !part.background && !part.program.empty() &&
+      !lint::launcher_of({.words = part.program}) &&
       std::ranges::any_of(kept, [&](const auto& other) { return is_ray(other) && runs_beside(other, one); });
   if (drives) return true;
   const auto gpus = gpus_said_by(part.program, 1).value_or(0);

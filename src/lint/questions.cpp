@@ -24,12 +24,8 @@ bool is_question(const shell::RecordedCommand& command) {
 /// True if the program may listen on the port of a query: it names it, or it is an engine with that default.
 bool may_answer(const shell::RecordedCommand& command, const shell::Words& query) {
   const Program program{.words = command.argv};
-  const auto names = [&](const std::string& word) {
-    const auto port = word.substr(word.find_last_of("=:") + 1);
-    return shell::is_port(port) && shell::names_port(query, port);
-  };
-  return std::ranges::any_of(command.argv, names) ||
-         (command.background && std::ranges::any_of(command.environment, names)) ||
+  return shell::has_port_of(command.argv, query) ||
+         (command.background && shell::has_port_of(command.environment, query)) ||
          (is_engine(program) && shell::names_port(query, port_of_server(program).port));
 }
 

@@ -74,9 +74,8 @@ std::optional<Unread> syntax_error(const SourceLines& lines, const std::string& 
 std::optional<Unread> broken_text(const shell::Recording& recording, const SourceLines& lines,
                                   const std::string& path) {
   constexpr std::size_t kMost = 8;
-  static const RE2 kBroken(R"re((?m)^\S+: -c: line \d+: ((?:syntax error|unexpected EOF).*)$)re");
-  std::string said;
-  if (!RE2::PartialMatch(recording.output, kBroken, &said)) return std::nullopt;
+  const auto said = recording.broken_text();
+  if (said.empty()) return std::nullopt;
   std::set<std::string> looked_at;
   for (const auto& command : recording.commands) {
     const auto inner = std::ranges::find_if(command.argv, shell::is_shell);

@@ -1,7 +1,6 @@
 #include "lint/script_programs.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -88,23 +87,14 @@ class ProgramReader {
     return {};
   }
 
-  /// "http://localhost:8000/v1"
-  static bool is_url_of_port(const std::string& word, const std::string& port) {
-    constexpr std::array<std::string_view, 3> kHere{"//localhost:", "//127.0.0.1:", "//0.0.0.0:"};
-    return std::ranges::any_of(kHere, [&](std::string_view host) {
-      const auto at = word.find(std::string(host) + port);
-      const auto end = at == std::string::npos ? at : at + host.size() + port.size();
-      return at != std::string::npos && (end == word.size() || word[end] == '/');
-    });
-  }
-
   /// A server of the user's own: the first program in the background with a port that another command asks,
   /// or has in a URL.
   void note_asked_ports() {
     // `--url http://localhost:8000`
     const auto has_url = [](const RecordedCommand& one, const std::string& port) {
       return one.fate == shell::Fate::recorded && std::ranges::any_of(one.argv, [&](const std::string& word) {
-               return is_url_of_port(word, port);
+               return word.contains("://") && shell::Allocation::names_host(word) &&
+                      shell::names_port({word}, port);
              });
     };
     const auto is_asked = [&](const std::string& port, std::size_t program) {

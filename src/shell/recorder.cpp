@@ -672,6 +672,13 @@ struct TemporaryFolder {
 
 }  // namespace
 
+std::string Recording::broken_text() const {
+  static const RE2 kBroken(R"((?m)^\S+: -c: (line \d+: (?:syntax error|unexpected EOF).*)$)");
+  std::string said;
+  RE2::PartialMatch(output, kBroken, &said);
+  return said;
+}
+
 const Assignment* Recording::origin(const std::string& name, const std::string& value) const {
   const Assignment* found = nullptr;
   for (const auto& one : assignments) {

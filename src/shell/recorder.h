@@ -133,6 +133,9 @@ struct Recording {
     return stopped.empty() ? exit_code == 0 || at_its_end : waits && at_its_end;
   }
 
+  /// What bash says of a text of `bash -c` that it cannot parse: "line 1: unexpected EOF …"; empty: nothing.
+  [[nodiscard]] std::string broken_text() const;
+
   /// The last assignment of this value to the variable; nullptr if no script set it.
   [[nodiscard]] const Assignment* origin(const std::string& name, const std::string& value) const;
 };

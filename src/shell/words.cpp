@@ -58,6 +58,13 @@ bool names_port(const Words& words, const std::string& port) {
   });
 }
 
+bool has_port_of(const Words& words, const Words& query) {
+  return std::ranges::any_of(words, [&](const auto& word) {
+    const auto port = word.substr(word.find_last_of("=:") + 1);
+    return is_port(port) && names_port(query, port);
+  });
+}
+
 bool has(const Words& argv, std::string_view word) {
   return std::ranges::find(argv, word) != argv.end();
 }

@@ -31,6 +31,9 @@ bool kills(const Words& argv);
 bool is_port(const std::string& text);
 /// True if a word has this port: "8000", "--port=8000", "http://localhost:8000/health", "/dev/tcp/HOST/8000".
 bool names_port(const Words& words, const std::string& port);
+/// True if one of the words is a port that the query names, or has it as its value: `--port 8000`,
+/// "--port=8000".
+bool has_port_of(const Words& words, const Words& query);
 /// The words starting at an index.
 Words rest(const Words& argv, std::size_t from);
 

@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <re2/re2.h>
 
 #include <algorithm>
 #include <array>
@@ -45,12 +44,9 @@ std::string what_it_asks_of_slurm(const shell::Words& argv) {
 }
 
 /// ". bash says: ...", if the text of a `bash -c` is broken.
-std::string syntax_error(const std::string& output) {
-  static const RE2 kBroken(R"((?m)^\S+: -c: (line \d+: (?:syntax error|unexpected EOF).*)$)");
-  std::string said;
-  return RE2::PartialMatch(output, kBroken, &said)
-             ? fmt::format(". bash says of the text after -c: {}", text::printable(said))
-             : "";
+std::string syntax_error(const shell::Recording& recording) {
+  const auto said = recording.broken_text();
+  return said.empty() ? "" : fmt::format(". bash says of the text after -c: {}", text::printable(said));
 }
 
 Sentences starts_nothing(const Examined& script) {
@@ -121,7 +117,7 @@ Sentences has_tasks_that_fail(const Examined& script) {
     return fmt::format(
         "the tasks of the step at line {} exit with {}, and may start more if nothing is missing: --commands "
         "shows how far they get{}",
-        one.line, one.name, syntax_error(script.recording.output));
+        one.line, one.name, syntax_error(script.recording));
   });
 }
 

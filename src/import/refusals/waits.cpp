@@ -219,10 +219,7 @@ Sentences waits_for_a_later_one(const Examined& script) {
     const auto later = std::ranges::find_if(script.out.roles, [&](const ImportedRole& role) {
       if (!role.part || script.out.parts[*role.part].commands[0] > *wait.asks) return false;
       return stage_of(role.name) > stage_of(wait.name) &&
-             std::ranges::any_of(script.out.parts[*role.part].argv, [&](const std::string& word) {
-               const auto port = word.substr(word.find_last_of("=:") + 1);
-               return shell::is_port(port) && shell::names_port(query, port);
-             });
+             shell::has_port_of(script.out.parts[*role.part].argv, query);
     });
     if (later != script.out.roles.end())
       texts.push_back(

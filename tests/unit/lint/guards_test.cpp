@@ -116,10 +116,10 @@ TEST(Gaps, AProgramThatALoopStartsAgainAndAgain) {
 }
 
 TEST(Gaps, ATextThatBashCannotParse) {
-  EXPECT_EQ(unread("srun bash -c 'echo \"a; python train.py'\npython b.py\n"),
-            Texts{"error job.sh:1:1 bash cannot parse the text that this gives to a shell: unexpected EOF "
-                  "while looking "
-                  "for matching `\"'"});
+  EXPECT_EQ(
+      unread("srun bash -c 'echo \"a; python train.py'\npython b.py\n"),
+      Texts{"error job.sh:1:1 bash cannot parse the text that this gives to a shell: line 1: unexpected "
+            "EOF while looking for matching `\"'"});
 }
 
 TEST(Gaps, WhatAnEvaluatedOutputMaySet) {
