@@ -42,6 +42,11 @@ std::string without_quoting(std::string_view path) {
   return plain;
 }
 
+bool moves_by_variable(const Script& script) {
+  static const RE2 kMoves(R"re((?m)(?:^|[;&|(])\s*(?:cd|pushd)\s[^\n]*\$)re");
+  return RE2::PartialMatch(script.file->text, kMoves);
+}
+
 std::string lasting_text(const Script& script, std::string text) {
   static const RE2 kOfRun(R"re(\bdate\b|JOB_?ID|TASK_ID|\$\$|RANDOM|mktemp|uuid|BASHPID|\$[1-9@*]|\$\(|`)re");
   constexpr int kDeep = 6;

@@ -15,4 +15,7 @@ std::string without_quoting(std::string_view path);
 /// variable.
 std::string lasting_text(const Script& script, std::string text);
 
+/// True if the script changes to a directory by a variable: a relative path may be another one each time.
+bool moves_by_variable(const Script& script);
+
 }  // namespace nlaunch::lint

@@ -315,6 +315,13 @@ bool tells_failure(const Script& script, const SourceSpan& span) {
   return trial != nullptr && trial->exit_code.value_or(0) != 0;
 }
 
+bool is_of_node(const Script& script, const std::string& path) {
+  constexpr std::array<std::string_view, 6> kOfNode{"/tmp/",     "/dev/shm/", "/run/",
+                                                    "/var/tmp/", "/local/",   "/scratch/local/"};
+  const bool own = !script.folder.empty() && path.starts_with(script.folder + "/");
+  return !own && std::ranges::any_of(kOfNode, [&](auto folder) { return path.starts_with(folder); });
+}
+
 bool ran_to_its_end(const Script& script) {
   return std::ranges::all_of(script.unread, [](const Unread& one) { return one.severity == Severity::note; });
 }

@@ -92,6 +92,10 @@ const Trial* trial_of(const Script& script, const SourceSpan& span);
 /// True if the script exits with another code than 0 if a program of this line fails.
 bool tells_failure(const Script& script, const SourceSpan& span);
 
+/// True for a path on the disk of a node: only its own processes see it. A copy of the script for bash is in
+/// a temporary directory itself, and what is there is the script's own.
+bool is_of_node(const Script& script, const std::string& path);
+
 /// True if the script was recorded to its end, so that the recording has everything it starts.
 bool ran_to_its_end(const Script& script);
 

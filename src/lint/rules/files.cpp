@@ -140,13 +140,6 @@ std::string shown_path(const Script& script, const std::string& path) {
                                                   : path);
 }
 
-/// Only processes of one node see it. A copy of the script for bash is in a temporary directory itself.
-bool is_of_node(const Script& script, const std::string& path) {
-  constexpr std::array<std::string_view, 4> kOfNode{"/tmp/", "/dev/shm/", "/run/", "/var/tmp/"};
-  const bool own = !script.folder.empty() && path.starts_with(script.folder + "/");
-  return !own && std::ranges::any_of(kOfNode, [&](auto folder) { return path.starts_with(folder); });
-}
-
 /// `rm -f FILE` of the script itself; nullptr if there is none.
 const ScriptCommand* removal_of(const Script& script, const std::string& path) {
   const auto name = path.substr(path.rfind('/') + 1);
@@ -345,9 +338,7 @@ void check_results_emptied(const LintInput& input, Report& report) {
   static const RE2 kEmpties(
       R"re(^\s*(?:echo|printf|:)\s?(?:[^<>|&]*[^<>|&0-9])?>\s*("[^"]+"|[^\s;|&"'>]+)\s*$)re");
   static const RE2 kResults(R"re(\.(?:csv|tsv|txt|jsonl?|md|log)$)re");
-  // Relative to a directory of the run.
-  static const RE2 kMoves(R"re((?m)^\s*(?:cd|pushd)\s[^\n]*\$)re");
-  if (RE2::PartialMatch(script.file->text, kMoves)) return;
+  if (moves_by_variable(script)) return;
   std::vector<std::string> plain;
   for (std::uint32_t at = 0; at <= lines.count(); ++at) plain.push_back(without_quoting(lines.line(at)));
   for (const auto number : lines_of_commands(lines)) {

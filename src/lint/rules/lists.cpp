@@ -13,6 +13,7 @@
 
 #include "base/registry.h"
 #include "base/text.h"
+#include "lint/assigned.h"
 #include "lint/programs.h"
 #include "lint/rule.h"
 #include "lint/script_text.h"
@@ -290,9 +291,8 @@ void check_same_results(const LintInput& input, Report& report) {
                       results_of(one).second == file && one.words[0] == program.words[0]
                   ? 1
                   : 0;
-    static const RE2 kMoves(R"re((?m)(?:^|[;&|(])\s*(?:cd|pushd)\s[^\n]*\$)re");
     const bool appends = shell::has(program.words, "--append") || shell::has(program.words, "--resume");
-    if (appends || RE2::PartialMatch(script.file->text, kMoves)) return;
+    if (appends || moves_by_variable(script)) return;
     const auto reads = [&](const auto& words, const SourceSpan& span) {
       const bool moves = shell::is_any_of(shell::program_name(words[0]), {"mv", "cp"});
       return (moves || span.line != program.span.line) &&
@@ -305,7 +305,7 @@ void check_same_results(const LintInput& input, Report& report) {
                             [&](const ScriptCommand& one) { return reads(one.words, one.span); });
     if (runs < 2 || is_kept) return;
     report.note(program.span,
-                {fmt::format("all {} runs of {} write {}", runs, shown_name(program), text::printable(file)),
+                {fmt::format("each run of {} writes {}", shown_name(program), text::printable(file)),
                  "each one overwrites the results of the one before, unless the program appends",
                  fmt::format("{} with what differs from run to run in its name", option), ""});
   });

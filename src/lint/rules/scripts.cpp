@@ -7,7 +7,9 @@
 
 #include "base/registry.h"
 #include "base/text.h"
+#include "lint/programs.h"
 #include "lint/rule.h"
+#include "lint/script_gaps.h"
 #include "lint/script_text.h"
 #include "shell/words.h"
 
@@ -200,13 +202,12 @@ std::string created_environment(const shell::Words& words) {
 void check_made_at_once(const LintInput& input, Report& report) {
   if (!input.script || input.batch.empty() || !input.script->in_next_job) return;
   const auto& next = input.script->in_next_job->programs;
-  const bool is_locked = input.script->file->text.contains("flock");
+  if (input.script->file->text.contains("flock")) return;
   for (const auto& program : input.script->programs) {
     const auto made = created_environment(program.words);
     const bool same =
         std::ranges::any_of(next, [&](const Program& one) { return created_environment(one.words) == made; });
-    static const RE2 kOfNode(R"re(^(?:/tmp|/dev/shm|/var/tmp|/local|/scratch/local)|rec-)re");
-    if (made.empty() || made.starts_with('-') || RE2::PartialMatch(made, kOfNode) || !same || is_locked)
+    if (made.empty() || made.starts_with('-') || is_of_node(*input.script, made) || is_made_up(made) || !same)
       continue;
     return report.note(program.span,
                        {fmt::format("two jobs that start at once both create {}", text::printable(made)),

@@ -14,6 +14,7 @@
 #include "lint/rule.h"
 #include "lint/script_text.h"
 #include "lint/shell_options.h"
+#include "shell/traps.h"
 #include "shell/words.h"
 
 /// Failures that nothing notices: a server that exits while its client waits, a launcher that exits on one
@@ -90,10 +91,11 @@ bool leaves_more(const Script& script, const Program& program) {
   return trial != nullptr && trial->exit_code && trial->ends_nothing;
 }
 
-/// `trap … TERM`: not only for Ctrl-C.
+/// `trap … EXIT`, `trap … TERM`: not only for Ctrl-C.
 bool handles_termination(const Script& script) {
-  static const RE2 kHandles(R"re((?m)(?:^|[;&|({])\s*trap\b[^\n]*\b(?:SIG)?(?:TERM|EXIT|0|15)\b)re");
-  return RE2::PartialMatch(script.file->text, kHandles);
+  return has_exit_trap(script) || std::ranges::any_of(script.commands, [](const ScriptCommand& command) {
+           return shell::sets_trap(command.words, "TERM");
+         });
 }
 
 /// True if something behind the start of a server may end it: a kill, unless that names another program, and
@@ -103,6 +105,7 @@ bool may_be_stopped(const Script& script, const Program& server) {
     return one.works && one.span.file == server.span.file && one.span.line == server.span.line;
   };
   const auto start = std::find_if(script.commands.rbegin(), script.commands.rend(), is_start).base();
+  const SourceLines lines(script.file);
   const auto port = port_of_server(server).port;
   const auto words = text::join(server.words, " ");
   return std::any_of(start, script.commands.end(), [&](const ScriptCommand& one) {
@@ -113,9 +116,8 @@ bool may_be_stopped(const Script& script, const Program& server) {
                (!word.starts_with('-') && words.contains(word.substr(0, word.find_first_of(".*[ "))));
       });
     if (name == "trap" || (shell::kills(one.words) && name != "fuser")) return true;
-    const RE2 function(R"re((?m)^\s*(?:function\s+)?)re" + RE2::QuoteMeta(name) + R"re(\s*(?:\(\)|\{))re");
     const bool acts =
-        shell::is_any_of(name, {"fuser", "lsof", "ss"}) || RE2::PartialMatch(script.file->text, function);
+        shell::is_any_of(name, {"fuser", "lsof", "ss"}) || !body_of_function(lines, name).empty();
     return acts && std::ranges::any_of(one.words, [&](const auto& word) { return word.contains(port); });
   });
 }
@@ -136,7 +138,7 @@ void tell_of_ray_left(const Script& script, Report& report) {
   const bool stopped = std::any_of(ray, programs.end(), [](const Program& one) {
     return program_name(one.words[0]) == "ray" && shell::has(one.words, "stop");
   });
-  if (stopped || has_exit_trap(script) || handles_termination(script)) return;
+  if (stopped || handles_termination(script)) return;
   report.note(ray->span,
               {last->background ? "Ray goes on when the script has ended"
                                 : fmt::format("Ray goes on when {} in line {} has ended", shown_name(*last),

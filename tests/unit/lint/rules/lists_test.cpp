@@ -98,7 +98,7 @@ TEST(OptionTwice, WithTwoValues) {
 TEST(SameResults, OfTheRunsOfALoop) {
   EXPECT_EQ(whole("same-results",
                   script("for m in a b; do\n  python eval.py --model $m --out results.json\ndone\n")),
-            (Texts{"all 2 runs of eval.py write results.json",
+            (Texts{"each run of eval.py writes results.json",
                    "each one overwrites the results of the one before, unless the program appends",
                    "--out with what differs from run to run in its name", "open(2), O_TRUNC"}));
   // A loop over files that only the cluster has runs for two of them.

@@ -194,6 +194,7 @@ TEST(ServerLeft, WithATrapForCtrlCAlone) {
   const std::string rest = "vllm serve m --port 8000 &\nS=$!\nsleep 60\npython client.py\nkill $S\n";
   EXPECT_EQ(found("server-left", script("trap 'kill $S; exit' INT\n" + rest)),
             Texts{"note job.sh:2:1 if the script is killed while client.py runs, vllm goes on"});
+  EXPECT_EQ(found("server-left", script("trap 'exit 0' INT\n" + rest)).size(), 1U);
   EXPECT_EQ(found("server-left", script("trap 'kill $S; exit' INT TERM\n" + rest)), Texts{});
 }
 
