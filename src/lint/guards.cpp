@@ -13,7 +13,10 @@
 #include "base/text.h"
 #include "lint/programs.h"
 #include "lint/script_text.h"
+#include "shell/allocation.h"
+#include "shell/trace.h"
 #include "shell/words.h"
+#include "sys/files.h"
 
 namespace nlaunch::lint {
 namespace {
@@ -198,17 +201,134 @@ std::string_view last_said(const shell::Recording& recording) {
   return said.substr(said.rfind('\n') + 1);
 }
 
-/// "job.sh: line 7: DATA: unbound variable", where a sourced file that is not here may set it.
-std::optional<Guard> asks_for_variable(const shell::Recording& recording) {
-  static const RE2 kUnbound(R"re((.*): line (\d+): (\w+): unbound variable)re");
+/// A line of a script, as it is written; empty if it cannot be read.
+std::string line_of(const std::string& script, std::uint32_t line) {
+  constexpr std::size_t kLargest = 1U << 20U;
+  const auto lines = text::split(sys::read_regular_file(script, kLargest).value_or(""), '\n');
+  return line > 0 && line <= lines.size() ? lines[line - 1] : std::string();
+}
+
+/// "NAME=VALUE" for a variable of which only its name and a line that uses it are known: a number where one
+/// has to be.
+std::string made_up_setting(const std::string& name, const std::string& line) {
+  static const RE2 kRank(R"re((?i)(?:^|_)(?:rank|procid|nodeid|index|idx)$)re");
+  static const RE2 kPort(R"re((?i)port$)re");
+  static const RE2 kNumber(
+      R"re((?i)(?:^|_)(?:n|num|nnodes|nodes?|ngpus?|gpus?|nproc|nprocs|size|count|workers?|tp|pp|dp|ep|cp|len|length|batch|bs|bsz|conc|concurrency|isl|osl|seed|epochs?|steps?|ratio|timeout)(?:_|$)|size$)re");
+  const RE2 reckoned(fmt::format(R"re(\(\([^()]*\b{0}\b|{0}\}}?"?\s+-(?:eq|ne|lt|le|gt|ge)\s)re", name));
+  // Scripts look at how it begins.
+  if (name.starts_with("HF_") && name.ends_with("TOKEN")) return name + "=hf_/rec/token";
+  if (RE2::PartialMatch(name, kRank)) return name + "=0";
+  if (RE2::PartialMatch(name, kPort)) return fmt::format("{}={}", name, shell::Allocation::kFirstPort);
+  if (RE2::PartialMatch(name, kNumber) || RE2::PartialMatch(line, reckoned)) return name + "=1";
+  return fmt::format("{0}=/rec/{0}", name);
+}
+
+/// "job.sh: line 7: 8888 +  : syntax error: operand expected": a variable of $(( )) is empty.
+std::optional<Guard> reckons_with_variable(const shell::Recording& recording) {
+  static const RE2 kSays(
+      R"re((.*): line (\d+): .*: syntax error: (?:operand expected|invalid arithmetic).*)re");
   Guard guard;
+  if (!RE2::FullMatch(last_said(recording), kSays, &guard.script, &guard.line)) return std::nullopt;
+  for (const auto& one : expansions_in(line_of(guard.script, guard.line))) {
+    const bool is_set = std::ranges::any_of(recording.assignments, [&](const shell::Assignment& assigned) {
+      return assigned.name == one.name && !assigned.value.empty();
+    });
+    if (is_set) continue;
+    guard.what = one.name + " is set";
+    guard.variables.push_back(one.name + "=1");
+    return guard;
+  }
+  return std::nullopt;
+}
+
+/// "job.sh: line 7: DATA: unbound variable", "job.sh: line 7: DATA: parameter null or not set", "job.sh: line
+/// 7: $1: unbound variable".
+std::optional<Guard> asks_for_variable(const shell::Recording& recording) {
+  static const RE2 kSays(R"re((.*): line (\d+): (\$?)(\w+): (.*))re");
+  static const RE2 kGiven(R"re(\$\{(\w+):?\?)re");
+  Guard guard;
+  std::string dollar;
   std::string name;
-  const auto sourced = std::ranges::find_if(recording.unread, &shell::Absent::is_sourced);
-  if (sourced == recording.unread.end() ||
-      !RE2::FullMatch(last_said(recording), kUnbound, &guard.script, &guard.line, &name))
+  std::string said;
+  if (!RE2::FullMatch(last_said(recording), kSays, &guard.script, &guard.line, &dollar, &name, &said))
     return std::nullopt;
-  guard.what = fmt::format("{} sets {}", text::printable(shell::program_name(sourced->name)), name);
-  guard.variables.push_back(fmt::format("{0}=/rec/{0}", name));
+  const auto line = line_of(guard.script, guard.line);
+  guard.unbound = said == "unbound variable";
+  std::string asked;
+  if (!guard.unbound && (!RE2::PartialMatch(line, kGiven, &asked) || asked != name)) return std::nullopt;
+  if (const auto place = text::whole_number<std::size_t>(name)) {
+    guard.unbound = false;
+    guard.arguments = *place;
+    guard.what = fmt::format("it gets {}", text::count(*place, "argument"));
+    return *place == 0 ? std::nullopt : std::optional(std::move(guard));
+  }
+  if (!dollar.empty() || !is_variable_name(name)) return std::nullopt;
+  // torchrun sets these for what it starts.
+  static const shell::Options kOfLauncher{"RANK",        "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE",
+                                          "MASTER_ADDR", "MASTER_PORT"};
+  const auto sourced = std::ranges::find_if(recording.unread, &shell::Absent::is_sourced);
+  const auto file = sourced != recording.unread.end() ? sourced->name
+                    : recording.sourced.empty()       ? std::string()
+                                                      : recording.sourced.front().name;
+  guard.unbound = guard.unbound && file.empty() && !kOfLauncher.contains(name);
+  guard.what = file.empty() ? name + " is set"
+                            : fmt::format("{} sets {}", text::printable(shell::program_name(file)), name);
+  guard.variables.push_back(made_up_setting(name, line));
+  return guard;
+}
+
+/// `[ -z "$MODEL" ]`, `[ "$#" -lt 2 ]`: a variable or arguments that the user gives.
+std::optional<Guard> asks_for_given(const shell::Recording& recording, const TracedCommand& one,
+                                    const Words& words) {
+  if (!is_any_of(words[0], {"[", "[[", "test", "(("})) return std::nullopt;
+  const auto line = line_of(one.script, one.line);
+  static const RE2 kCount(R"re(\$(?:#|\{#\}))re");
+  static const RE2 kPlace(R"re(\$(?:([1-9])|\{([1-9])(?::?-)?\}))re");
+  constexpr std::size_t kMost = 12;
+  Guard guard;
+  std::string bare;
+  std::string braced;
+  if (RE2::PartialMatch(line, kCount)) {
+    guard.arguments = 1;
+    for (const auto& word : words)
+      if (const auto number = text::whole_number<std::size_t>(word))
+        guard.arguments = std::max(guard.arguments, *number);
+  } else if (RE2::PartialMatch(line, kPlace, &bare, &braced)) {
+    guard.arguments = text::whole_number<std::size_t>(bare.empty() ? braced : bare).value_or(0);
+  }
+  if (guard.arguments > 0) {
+    guard.what = fmt::format("it gets {}", text::count(guard.arguments, "argument"));
+    return guard.arguments > kMost ? std::nullopt : std::optional(std::move(guard));
+  }
+  if (std::ranges::find(words, "") == words.end()) return std::nullopt;
+  for (const auto& expanded : expansions_in(line)) {
+    const auto is_it = [&](const std::string& entry) { return entry.starts_with(expanded.name + "="); };
+    const bool is_set = std::ranges::any_of(recording.environment, is_it) ||
+                        std::ranges::any_of(recording.assignments, [&](const shell::Assignment& assigned) {
+                          return assigned.name == expanded.name && !assigned.value.empty();
+                        });
+    if (is_set || !is_variable_name(expanded.name)) continue;
+    guard.what = expanded.name + " is set";
+    guard.variables.push_back(made_up_setting(expanded.name, line));
+    return guard;
+  }
+  return std::nullopt;
+}
+
+/// A tool that failed under set -e: for what is not here.
+std::optional<Guard> needs_success(const shell::Recording& recording) {
+  if (recording.traced.empty() || !recording.stopped.empty()) return std::nullopt;
+  const auto* last = shell::last_of_script(recording.traced, recording.traced.front().shell);
+  const auto words = last == nullptr ? Words() : shell::words_of(last->text);
+  static const shell::Options kNone{"exit", "return", "[", "[[", "test", "((", "cd", "set"};
+  if (words.empty() || kNone.contains(words[0]) || last->line == 0) return std::nullopt;
+  Guard guard{.script = last->script, .line = last->line};
+  const auto equals = words[0].find('=');
+  guard.what = equals == std::string::npos
+                   ? text::printable(shell::program_name(words[0])) + " succeeds"
+                   : fmt::format("the program that sets {} succeeds", words[0].substr(0, equals));
+  guard.succeeding.push_back({last->script, last->line});
   return guard;
 }
 
@@ -225,11 +345,23 @@ bool may_pass(const shell::Recording& recording) {
   return !recording.whole() && (recording.stopped.empty() || recording.waits);
 }
 
+/// The request with what makes the guard succeed.
+shell::RecordRequest with_answer_to(shell::RecordRequest request, const Guard& guard) {
+  request.files.insert(request.files.end(), guard.files.begin(), guard.files.end());
+  request.variables.insert(request.variables.end(), guard.variables.begin(), guard.variables.end());
+  request.prints.insert(request.prints.end(), guard.prints.begin(), guard.prints.end());
+  request.succeeding.insert(request.succeeding.end(), guard.succeeding.begin(), guard.succeeding.end());
+  while (request.arguments.size() < guard.arguments)
+    request.arguments.push_back(fmt::format("/rec/argument-{}", request.arguments.size() + 1));
+  return request;
+}
+
 }  // namespace
 
 std::vector<Guard> last_guards(const shell::Recording& recording) {
   std::vector<Guard> guards;
-  if (auto guard = asks_for_variable(recording)) guards.push_back(std::move(*guard));
+  for (auto guard : {asks_for_variable(recording), reckons_with_variable(recording)})
+    if (guard) guards.push_back(std::move(*guard));
   const auto& traced = recording.traced;
   constexpr std::size_t kLast = 40;
   for (auto at = traced.size(); at > traced.size() - std::min(traced.size(), kLast); --at) {
@@ -245,17 +377,19 @@ std::vector<Guard> last_guards(const shell::Recording& recording) {
     if (!guard) guard = changes_file(recording, words);
     if (!guard) guard = reads_output(recording, one, words);
     if (!guard) guard = asks_for_text(recording, words);
+    if (!guard) guard = asks_for_given(recording, one, words);
     if (!guard || std::ranges::find(guards, guard->what, &Guard::what) != guards.end()) continue;
     guard->script = one.script;
     guard->line = one.line;
     guards.push_back(std::move(*guard));
   }
+  if (auto guard = needs_success(recording)) guards.push_back(std::move(*guard));
   return guards;
 }
 
 PassedGuards pass_guards(shell::RecordRequest request, shell::Recording recording) {
   PassedGuards passed{std::move(recording), request};
-  const std::size_t most = passed.recording.waits ? 4 : 12;  // of an endless wait, each takes long
+  const std::size_t most = passed.recording.waits ? 4 : 20;  // of an endless wait, each takes long
   std::error_code error;
   const auto script = fs::absolute(request.script, error).native();
   std::size_t recordings = 0;
@@ -263,13 +397,11 @@ PassedGuards pass_guards(shell::RecordRequest request, shell::Recording recordin
     further = false;
     for (auto& guard : last_guards(passed.recording)) {
       if (++recordings > most) return passed;
-      auto with = request;
-      with.files.insert(with.files.end(), guard.files.begin(), guard.files.end());
-      with.variables.insert(with.variables.end(), guard.variables.begin(), guard.variables.end());
-      with.prints.insert(with.prints.end(), guard.prints.begin(), guard.prints.end());
+      auto with = with_answer_to(request, guard);
       auto again = shell::record(with);
       // A command with several unbound variables fails for the first one.
-      const bool next = again && !guard.variables.empty() && last_said(*again) != last_said(passed.recording);
+      const bool next = again && (!guard.variables.empty() || guard.arguments > 0) &&
+                        last_said(*again) != last_said(passed.recording);
       further =
           again && (next || again->whole() || reached(*again, script) > reached(passed.recording, script));
       if (!further) continue;

@@ -6,8 +6,8 @@
 
 #include "shell/recorder.h"
 
-/// Tests that only this machine fails: a file, a program or a container that is on the cluster, or a variable
-/// that a file there sets.
+/// Tests that only this machine fails: a file, a program or a container that is on the cluster, a variable or
+/// an argument that the user gives.
 namespace nlaunch::lint {
 
 /// A test that made a script exit, or wait without end, and what it asks for.
@@ -15,10 +15,13 @@ struct Guard {
   std::string script{};  ///< the file that has the test
   std::uint32_t line = 0;
   std::string what;  ///< "/scratch/model exists"
-  /// What makes it succeed: a file or directory, a variable, and the output of a command.
+  /// What makes it succeed: a file or directory, a variable, arguments, and the output of a command.
   std::vector<shell::WrittenFile> files{};
   std::vector<std::string> variables{};
+  std::size_t arguments = 0;  ///< how many there have to be; 0: it does not ask for them
   std::vector<std::pair<std::string, std::string>> prints{};
+  std::vector<shell::ScriptLine> succeeding{};  ///< where the tools of this machine succeed
+  bool unbound = false;  ///< set -u: the script ends there if nothing sets the variable
 };
 
 /// A recording, and the tests that were assumed to succeed in it.

@@ -195,7 +195,8 @@ struct Unread {
 struct UnsetVariable {
   std::string name;
   SourceSpan span;
-  std::string set_name;  ///< a similar one that it sets; may be empty
+  std::string set_name{};    ///< a similar one that it sets; may be empty
+  bool ends_script = false;  ///< with set -u
 };
 
 /// A file that the script writes and gives to a program.
@@ -273,6 +274,7 @@ struct LintInput {
   std::optional<Script> script;
   std::vector<SubmittedScript> submitted;
   std::set<std::string> began_with;     ///< names in a script's initial environment
+  std::vector<std::string> given{};     ///< "NAME=VALUE" of --env
   std::vector<std::string> existing{};  ///< what the user says the cluster has: as in shell::RecordRequest
   /// Whether a directory exists on this machine; empty: not checked (a script is often linted elsewhere).
   std::function<bool(const std::string&)> folder_exists;

@@ -25,6 +25,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// Of a file that is read for its lines.
+constexpr std::uint64_t kLargestSource = 1U << 20U;
+
 /// A temporary file with this text, for bash.
 struct TemporaryScript {
   fs::path folder;
@@ -50,7 +53,8 @@ std::optional<Unread> syntax_error(const SourceLines& lines, const std::string& 
   sys::SpawnRequest request;
   request.argv = {"/bin/bash", "-n", path};
   const auto result = sys::run_command(std::move(request), std::chrono::seconds(10));
-  if (!result || result->status.ok()) return std::nullopt;
+  // Of a broken `[[ ]]`, bash tells and still exits with 0.
+  if (!result || (result->status.ok() && !result->err.contains(": syntax error"))) return std::nullopt;
   constexpr std::string_view kLine = ": line ";
   std::string said;
   for (const auto& line : text::split(result->err, '\n')) {
@@ -68,6 +72,15 @@ std::optional<Unread> syntax_error(const SourceLines& lines, const std::string& 
                 .message = fmt::format("bash cannot parse this: {}",
                                        text::printable(rest.substr(std::min(colon + 2, rest.size())))),
                 .why = "the script ends there; the rest was not examined"};
+}
+
+/// The text with a word of the same length in place of each `<placeholder>`, which bash takes for
+/// redirections.
+std::string with_filled_placeholders(std::string text) {
+  static const RE2 kPlaceholder(R"re((^|[\s="':/{])<([A-Za-z][A-Za-z0-9_ -]*)>)re");
+  while (RE2::Replace(&text, kPlaceholder, R"(\1_\2_)")) {
+  }
+  return text;
 }
 
 /// The text of a `bash -c` that bash cannot parse: what is in it does not start.
@@ -152,15 +165,42 @@ Result<PassedGuards> record_where_it_fits(shell::RecordRequest request) {
 /// What was assumed of the cluster, so that the script went on.
 Unread told_of(const std::vector<Guard>& guards, const SourceLines& lines, const std::string& path) {
   std::error_code error;
-  const auto& first = guards.front();
-  const bool of_main = first.script == fs::absolute(path, error).native();
-  const auto more = guards.size() - 1;
-  return {.span = of_main ? lines.whole(first.line) : SourceSpan{lines.file(), 0, 0, 1},
-          .severity = Severity::note,
-          .message = fmt::format(
-              "lint assumed that {}{}: without that, the script does not get to its end on this machine",
-              first.what, more == 0 ? "" : fmt::format(", and passed {}", text::count(more, "other test"))),
-          .why = "the lines below were examined as they run on the cluster"};
+  const auto is_told = [](const Guard& guard) { return !guard.unbound; };
+  const auto& first = *std::ranges::find_if(guards, is_told);
+  const auto more = static_cast<std::size_t>(std::ranges::count_if(guards, is_told)) - 1;
+  const bool of_user = std::ranges::any_of(
+      guards, [](const Guard& guard) { return !guard.variables.empty() || guard.arguments > 0; });
+  Unread told;
+  told.span = {lines.file(), 0, 0, 1};
+  if (first.script == fs::absolute(path, error).native()) {
+    told.span = lines.whole(first.line);
+  } else if (auto text = sys::read_regular_file(first.script, kLargestSource)) {
+    const SourceLines sourced(std::make_shared<const SourceFile>(SourceFile{first.script, std::move(*text)}));
+    told.span = sourced.whole(first.line);
+  }
+  told.severity = Severity::note;
+  told.message = fmt::format(
+      "lint assumed that {}{}: without that, the script does not get to its end on this machine", first.what,
+      more == 0 ? "" : fmt::format(", and passed {}", text::count(more, "other test")));
+  told.why = "the lines below were examined as they run on the cluster";
+  if (of_user) told.instead = "pass its arguments after --, its variables as --env NAME=VALUE";
+  return told;
+}
+
+/// Variables without which set -u ends the script: where it first uses them.
+void add_unbound(const std::vector<Guard>& guards, const SourceLines& lines, const std::string& path,
+                 Script& script) {
+  std::error_code error;
+  const auto own = fs::absolute(path, error).native();
+  constexpr std::size_t kMost = 3;
+  for (const auto& guard : guards) {
+    if (script.unset.size() >= kMost) return;
+    if (!guard.unbound || fs::absolute(guard.script, error).native() != own) continue;
+    const auto name = guard.variables.front().substr(0, guard.variables.front().find('='));
+    script.unset.push_back({.name = name,
+                            .span = lines.find(name, guard.line, lines.end_of_command(guard.line)),
+                            .ends_script = true});
+  }
 }
 
 /// The programs of another recording in the order of these: those in the background start in any order. Empty
@@ -282,13 +322,37 @@ LintInput recorded_script(const std::shared_ptr<const SourceFile>& file, const S
   if (job.nodes) input.nodes = *job.nodes;
   // bash treats each carriage return as part of a word, so nothing it does would be what is meant.
   if (file->text.find("\r\n") != std::string::npos) return input;
+  static const RE2 kJinja(R"re((?m)^\s*\{%-?\s*(?:if|for|set|block|include|macro|raw|extends)\b)re");
+  if (RE2::PartialMatch(file->text, kJinja)) {
+    Unread told;
+    told.span = {file, 0, 0, 1};
+    told.severity = Severity::note;
+    told.message = "this is a template of Jinja, and no script yet";
+    told.why = "nothing in it was examined";
+    told.instead = "lint the script that it renders to";
+    LintInput empty;
+    empty.files = input.files;
+    empty.script.emplace().file = file;
+    empty.script->unread.push_back(std::move(told));
+    return empty;
+  }
   std::error_code error;
-  const bool there = fs::is_regular_file(file->name, error);
-  const auto copy = there ? nullptr : std::make_unique<TemporaryScript>(file->text);
+  const bool is_file = fs::is_regular_file(file->name, error);
+  auto copy = is_file ? nullptr : std::make_unique<TemporaryScript>(file->text);
+  auto wrong = syntax_error(SourceLines(file), is_file ? file->name : copy->path);
+  std::optional<Unread> unfilled;
+  if (const auto filled = with_filled_placeholders(file->text);
+      wrong && wrong->span.line > 0 && filled != file->text) {
+    copy = std::make_unique<TemporaryScript>(filled);
+    unfilled = std::exchange(wrong, syntax_error(SourceLines(file), copy->path));
+    unfilled->why = "a placeholder has to be filled in: the rest was examined as if they all were";
+    if (wrong && wrong->span.line == unfilled->span.line) unfilled.reset();
+  }
+  const bool there = is_file && copy == nullptr;
   const auto path = there ? file->name : copy->path;
-  const auto wrong = syntax_error(SourceLines(file), path);
   shell::RecordRequest request;
   request.script = path;
+  if (is_file && !there) request.folder = fs::absolute(file->name, error).parent_path().native();
   request.arguments = job.arguments;
   request.keeps_trace = file->text.find("set +") != std::string::npos;
   request.variables = variables_of_job(input.batch, job.variables);
@@ -314,7 +378,8 @@ LintInput recorded_script(const std::shared_ptr<const SourceFile>& file, const S
     input.script->failed_submission = try_submission(recording->request, recording->recording, file);
     if (ran_to_its_end(*input.script) && !input.script->programs.empty())
       input.script->in_next_job = in_next_job(file, recording->request, path, *input.script);
-    if (!recording->guards.empty())
+    add_unbound(recording->guards, SourceLines(file), path, *input.script);
+    if (std::ranges::any_of(recording->guards, [](const Guard& guard) { return !guard.unbound; }))
       input.script->unread.push_back(told_of(recording->guards, SourceLines(file), path));
     if (job.nodes) input.nodes = *job.nodes;
     if (job.gpus) input.gpus = *job.gpus;
@@ -329,7 +394,9 @@ LintInput recorded_script(const std::shared_ptr<const SourceFile>& file, const S
     all.why = "only the #SBATCH lines were examined";
     input.script->unread.push_back(std::move(all));
   }
-  if (wrong) input.script->unread.push_back(*wrong);
+  for (const auto& broken : {unfilled, wrong})
+    if (broken) input.script->unread.push_back(*broken);
+  input.given = job.variables;
   input.existing = job.existing;
   return input;
 }

@@ -215,10 +215,14 @@ class Gaps {
       const auto last = lines.end_of_command(one.line);
       for (auto number = one.line; number <= last; ++number) {
         const auto line = lines.line(number);
-        const auto name = unset_that_matters(line, one.name);
-        if (name == std::string_view::npos) continue;
-        const auto near = text::nearest(one.name, names_);
+        auto name = unset_that_matters(line, one.name);
+        if (name == std::string_view::npos && is_argument(one, number))
+          name = line.find("$" + one.name) != std::string_view::npos ? line.find("$" + one.name) + 1
+                                                                     : line.find("${" + one.name + "}") + 2;
+        if (name == std::string_view::npos || name >= line.size()) continue;
+        auto near = text::nearest(one.name, names_);
         const bool long_enough = one.name.size() > 3;
+        if (const auto meant = meant_instead(one.name); !meant.empty()) near = meant;
         // A module, a site or the submitting user may set uppercase names.
         const bool of_others = text::lower(one.name) != one.name;
         const bool reckoned = line.find("$((") < name;
@@ -234,6 +238,49 @@ class Gaps {
         break;
       }
     }
+  }
+
+  /// One that the script sets and does not use, or whose name differs in a letter; empty if there is none.
+  [[nodiscard]] std::string meant_instead(const std::string& name) const {
+    const auto& text = input_.script->file->text;
+    const auto found = std::ranges::find_if(names_, [&](const std::string& other) {
+      constexpr std::size_t kShortest = 4;
+      if (other == name || other.size() < kShortest) return false;
+      if (other.size() == name.size()) {
+        std::size_t different = 0;
+        for (std::size_t i = 0; i < name.size(); ++i) different += name[i] != other[i] ? 1 : 0;
+        if (different == 1) return true;
+      }
+      const RE2 named(fmt::format(R"re(\b{}\b)re", RE2::QuoteMeta(other)));
+      std::size_t times = 0;
+      for (re2::StringPiece rest(text); RE2::FindAndConsume(&rest, named);) ++times;
+      const auto begin = std::ranges::mismatch(name, other).in1 - name.begin();
+      return times == 1 && begin > 0 && !text.contains("export " + other);
+    });
+    return found == names_.end() ? std::string() : *found;
+  }
+
+  /// True for a variable on a line that a command runs: its argument is empty. A lowercase name is one of the
+  /// script's own; another one has to be meant for one that it sets.
+  [[nodiscard]] bool is_argument(const shell::Absent& one, std::uint32_t number) const {
+    constexpr std::size_t kShortest = 4;
+    const bool own = text::lower(one.name) == one.name;
+    if (one.name.size() < kShortest || !one.script.empty() || (!own && meant_instead(one.name).empty()))
+      return false;
+    const auto line = sources_.main().line(number);
+    const bool uses = line.contains("$" + one.name) || line.contains("${" + one.name + "}");
+    const auto& script = *input_.script;
+    const auto covers = [&](const SourceSpan& span) {
+      return span.file == script.file && span.line <= number &&
+             sources_.main().end_of_command(span.line) >= number;
+    };
+    return uses &&
+           (std::ranges::any_of(
+                script.programs,
+                [&](const Program& one_of) { return (one_of.works || !own) && covers(one_of.span); }) ||
+            std::ranges::any_of(script.commands, [&](const ScriptCommand& command) {
+              return command.words.size() == 1 && command.words[0].contains('=') && covers(command.span);
+            }));
   }
 
   /// The position of a name in `$((NAME * 2))`, `=$NAME/x` or ` $NAME/x`: if empty, it is 0, or makes the

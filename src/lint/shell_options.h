@@ -14,6 +14,7 @@ struct ShellOption {
   std::string_view name;
 };
 inline constexpr ShellOption kErrexit{'e', "errexit"};
+inline constexpr ShellOption kNounset{'u', "nounset"};
 inline constexpr ShellOption kXtrace{'x', "xtrace"};
 inline constexpr ShellOption kPipefail{'\0', "pipefail"};
 

@@ -134,6 +134,7 @@ class Recorder final : public Watcher {
   /// A tool of the system, which runs, unless it looks at the output of programs that do not.
   std::string start_of_tool(const ProgramStart& start, const Words& argv, const std::string& name) {
     const auto line = places_.line_of(start.pid);
+    if (succeeds(start, line)) return answer({});
     notes_.guess(line, start, argv, pipes_.writer_to(start));
     // `python train.py | grep -v Warning`: what the program prints is not known.
     const bool is_filter = name.ends_with("grep") && !only_asks(start) &&
@@ -167,6 +168,13 @@ class Recorder final : public Watcher {
     if (name == "date" && Tools::tells_time(argv))
       return script("exec /usr/bin/date -d @{} \"$@\"\n", failing_.now());
     return start.path;
+  }
+
+  [[nodiscard]] bool succeeds(const ProgramStart& start, std::uint32_t line) const {
+    const auto& lines = request_.succeeding;
+    const auto* place = lines.empty() ? nullptr : places_.of(start.pid);
+    return place != nullptr &&
+           std::ranges::find(lines, ScriptLine{layer_.unmapped(place->script), line}) != lines.end();
   }
 
   /// A tool that looks for something in the output of a program that does not run.

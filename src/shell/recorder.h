@@ -163,6 +163,13 @@ struct FailingProgram {
   [[nodiscard]] bool is(const RecordedCommand& command) const;
 };
 
+/// A line of a script or of a file that it sources.
+struct ScriptLine {
+  std::string script;
+  std::uint32_t line = 0;
+  bool operator==(const ScriptLine&) const = default;
+};
+
 struct RecordRequest {
   std::string script;  ///< its file
   std::vector<std::string> arguments;
@@ -183,6 +190,7 @@ struct RecordRequest {
   std::vector<WrittenFile> files{};  ///< that were written before
   std::optional<FailingProgram> failing{};
   std::set<std::uint32_t> unanswered{};  ///< lines whose queries to hosts of the job get no answer
+  std::vector<ScriptLine> succeeding{};  ///< where the tools of the system do nothing, and succeed
   std::uint64_t later = 0;               ///< seconds from now: `date` tells that time
   Allocation allocation;
   Limits limits;

@@ -335,7 +335,7 @@ class Around(Lint):
         text = "set -u\nwhile getopts m: o; do export NCCL_DEBUG=$OPTARG; done\nexport NCCL_BUFFSIZE=$SIZE\npython x.py --nodes $SLURM_NNODES\n"
         self.assertEqual(self.rules(text, "--env", "SIZE=8M", "--nodes", "2", "--", "-m", "ERROR"),
                          [("unknown-value", "error", 2), ("not-a-number", "error", 3)])
-        self.assertEqual(self.rules(text, "--", "-m", "WARN"), [("unreadable", "warning", 3)])
+        self.assertEqual(self.rules(text, "--", "-m", "WARN"), [("unset", "note", 3)])
         result = self.lint("tests/lint/cases/clean_torchrun.sbatch", "tests/lint/cases/own_names.sh", "--", "--model", "x")
         self.assertEqual((result.returncode, result.stderr), (0, ""), result.stdout)
 

@@ -11,6 +11,7 @@
 #include "lint/rule.h"
 #include "lint/script_gaps.h"
 #include "lint/script_text.h"
+#include "lint/shell_options.h"
 #include "shell/words.h"
 
 /// What a script itself does wrong before its programs start, and what bash did not reach in it.
@@ -229,18 +230,24 @@ const Registered<Rule> made_at_once_rule{{
 
 void check_unset(const LintInput& input, Report& report) {
   if (!input.script) return;
-  for (const auto& one : input.script->unset)
-    report.warning(
-        one.span,
-        {fmt::format("nothing sets {}", one.name),
-         "bash silently treats it as empty: it is 0 in $(( )), and a path that starts "
-         "with it starts at the root",
-         one.set_name.empty()
-             ? fmt::format("pass --env {}=… if the job gets it from outside", one.name)
-             : fmt::format(
-                   "{}, if that is what you meant; otherwise pass --env {}=… if the job gets it from outside",
-                   one.set_name, one.name),
-         ""});
+  for (const auto& one : input.script->unset) {
+    const Report::Saying saying{
+        fmt::format("nothing sets {}", one.name),
+        one.ends_script ? "the script ends here, unless the job gets it from outside: set -u is on"
+                        : "bash silently treats it as empty: it is 0 in $(( )), and a path that starts "
+                          "with it starts at the root",
+        one.set_name.empty()
+            ? fmt::format("pass --env {}=… if the job gets it from outside", one.name)
+            : fmt::format(
+                  "{}, if that is what you meant; otherwise pass --env {}=… if the job gets it from outside",
+                  one.set_name, one.name),
+        ""};
+    // The site, or who submits the job, may set uppercase names.
+    if (one.ends_script && text::lower(one.name) != one.name)
+      report.note(one.span, saying);
+    else
+      report.warning(one.span, saying);
+  }
 }
 
 const Registered<Rule> unset_rule{{
@@ -248,7 +255,8 @@ const Registered<Rule> unset_rule{{
     .name = "unset",
     .title = "an unset variable in arithmetic or at the start of a path",
     .explain =
-        "Without set -u, bash treats an unset variable as empty. The rule examines $(( )) and the start "
+        "With set -u, an unset variable ends the script. Without it, bash treats it as empty. The rule "
+        "examines $(( )), variables with a lowercase name, and the start "
         "of paths: $data/train becomes /train. Uppercase names at the start "
         "of a path may be set by the site, and are reported only if a variable with a similar name is set, "
         "or "
@@ -375,6 +383,64 @@ const Registered<Rule> whole_root_rule{{
     .explain = "\"$DIR\"/* is /* if DIR is empty. bash ran the script without effects, and expanded it so.",
     .source = "bash(1), Parameter Expansion",
     .check = check_whole_root,
+}};
+
+void check_conda_words(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  for (const auto& command : input.script->commands) {
+    const auto& words = command.words;
+    const bool tool = shell::is_any_of(words[0], {"conda", "mamba", "micromamba"});
+    if (!tool || words.size() < 4 || words[1] != "activate") continue;
+    const auto names = std::count_if(words.begin() + 2, words.end(),
+                                     [](const auto& word) { return !word.starts_with('-'); });
+    const bool valued =
+        std::ranges::any_of(words, [](const auto& word) { return word == "-n" || word == "-p"; });
+    if (names < 2 || valued) continue;
+    return report.error(command.span,
+                        {fmt::format("{} activate takes one environment", words[0]),
+                         "it refuses more, and the script goes on with the Python that it has",
+                         fmt::format("{} activate {}", words[0], text::printable(words.back())), ""});
+  }
+}
+
+const Registered<Rule> conda_words_rule{{
+    .order = 557,
+    .name = "conda-words",
+    .title = "conda activate with more than one environment",
+    .explain = "conda activate refuses additional arguments.",
+    .source = "conda/activate.py, Activator._parse_and_set_args@24.9",
+    .check = check_conda_words,
+}};
+
+void check_conda_nounset(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  OptionByShell nounset(*input.script, kNounset);
+  for (const auto& command : input.script->commands) {
+    const bool strict = nounset.after(command);
+    const auto& words = command.words;
+    if (!strict || words.size() < 2) continue;
+    const bool sources = words[0] == "source" || words[0] == ".";
+    const bool conda = (words[0] == "conda" || words[0] == "mamba") && words[1] == "activate";
+    static const RE2 kOfSystem(R"re(/\.bashrc$|^/etc/bashrc$|^/etc/profile$|conda[^ ]*/bin/activate$)re");
+    if (!conda && !(sources && RE2::PartialMatch(words[1], kOfSystem))) continue;
+    return report.note(
+        command.span,
+        {fmt::format("set -u is on in {}", conda ? "conda activate" : text::printable(words[1])),
+         conda ? "the activation scripts of compilers, MKL and others use variables that may not be set: the "
+                 "script ends there with \"unbound variable\""
+               : "it uses variables that may not be set in a job, such as PS1: the script ends there with "
+                 "\"unbound variable\"",
+         "set +u before it, and set -u behind it", ""});
+  }
+}
+
+const Registered<Rule> conda_nounset_rule{{
+    .order = 558,
+    .name = "conda-nounset",
+    .title = "conda activate or ~/.bashrc under set -u",
+    .explain = "Files that were written for interactive shells do not expect set -u.",
+    .source = "conda issue 8186; bash(1), set -u",
+    .check = check_conda_nounset,
 }};
 
 }  // namespace

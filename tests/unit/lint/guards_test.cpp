@@ -71,14 +71,44 @@ TEST(Guards, VariablesOfAFileOfTheCluster) {
             (Texts{"note job.sh:2:1 env.sh is not here: what it sets was not examined",
                    "note job.sh:3:1 lint assumed that env.sh sets DATA_DIR, and passed 1 other test: without "
                    "that, the script does not get to its end on this machine"}));
-  EXPECT_EQ(unread("set -u\npython a.py $DATA_DIR\n").size(), 1U);
+}
+
+TEST(Guards, VariablesThatTheUserGives) {
+  EXPECT_EQ(unread("if [ -z \"$MODEL\" ]; then\n  echo usage\n  exit 1\nfi\npython a.py $MODEL\n"),
+            assumed("1:1", "MODEL is set"));
+  EXPECT_EQ(unread(": \"${MODEL:?which model}\"\n[[ -n \"${DATA:-}\" ]] || exit 2\npython a.py\n"),
+            assumed("1:1", "MODEL is set, and passed 1 other test"));
+  EXPECT_EQ(unread("if [ -d / ]; then\n  PORT=$(( 8000 + $OFFSET ))\n  python a.py --port $PORT\nfi\n"),
+            assumed("2:3", "OFFSET is set"));
+  EXPECT_EQ(script("[ -z \"$HF_TOKEN\" ] && exit 1\npython a.py\n").script->unread.at(0).instead,
+            "pass its arguments after --, its variables as --env NAME=VALUE");
+}
+
+TEST(Guards, VariablesWithoutWhichTheScriptEnds) {
+  const auto input = script("set -u\npython a.py \\\n  --n $n_nodes --out $OUT_DIR\n");
+  EXPECT_EQ(input.script->unread.size(), 0U);
+  EXPECT_EQ(found("unset", input),
+            (Texts{"warning job.sh:3:8 nothing sets n_nodes", "note job.sh:3:23 nothing sets OUT_DIR"}));
+}
+
+TEST(Guards, ArgumentsThatTheUserGives) {
+  EXPECT_EQ(unread("if [ $# -ne 2 ]; then\n  exit 1\nfi\npython a.py $1 $2\n"),
+            assumed("1:1", "it gets 2 arguments"));
+  EXPECT_EQ(unread("[ -n \"$1\" ] || { echo usage; exit 1; }\npython a.py\n"),
+            assumed("1:1", "it gets 1 argument"));
+  EXPECT_EQ(unread("set -u\npython a.py $2\n"), assumed("2:1", "it gets 2 arguments"));
+}
+
+TEST(Guards, ToolsThatFailForWhatIsNotHere) {
+  EXPECT_EQ(unread("set -e\ncat nothing/here.json > config.json\npython a.py\n"),
+            assumed("2:1", "cat succeeds"));
+  EXPECT_EQ(unread("set -e\nA=$(grep a nothing.yaml)\npython a.py\n"),
+            assumed("2:1", "the program that sets A succeeds"));
+  EXPECT_EQ(unread("set -e\nfalse\npython a.py\n").at(0),
+            "warning job.sh:2:1 set -e exits the script here: this line fails with code 1 on this machine");
 }
 
 TEST(Guards, NotWhereTheScriptItselfFails) {
-  EXPECT_EQ(
-      unread("[ -n \"$1\" ] || { echo usage; exit 1; }\npython a.py\n"),
-      Texts{"warning job.sh:1:1 the script exits here with code 1, without what the cluster would provide: "
-            "usage"});
   EXPECT_EQ(unread("[ -f /data/done ] && echo done\npython a.py\n"), Texts{});
   EXPECT_EQ(unread("[ -f /data/a ] || echo none\nexit 1\npython a.py\n").size(), 1U);
 }

@@ -127,7 +127,7 @@ TEST(Recorded, ArgumentsAndVariablesAreGiven) {
   EXPECT_EQ(settings(text, {.arguments = {"x"}, .variables = {"SITE=y"}, .nodes = {}, .gpus = {}}),
             (Texts{"2:8 A=x", "2:13 B=y"}));
   const auto input = script("export A=1\npython a.py\nexport B=${1:?which model}\npython b.py\n");
-  EXPECT_EQ(shown(input), Texts{"1:8 A=1"});
+  EXPECT_EQ(shown(input), (Texts{"1:8 A=1", "|", "1:8 A=1", "3:8 B?"}));
   ASSERT_EQ(input.script->unread.size(), 1U);
   EXPECT_EQ(input.script->unread[0].span.line, 3U);
   EXPECT_EQ(input.script->unread[0].instead,
