@@ -143,5 +143,37 @@ const Registered<Rule> volume_path_rule{{
     .check = check_volume_path,
 }};
 
+/// "vllm" of `--container-image=vllm#vllm-openai`: pyxis takes it for a registry.
+std::string registry_of(std::string image) {
+  if (const auto scheme = image.find("://"); scheme != std::string::npos) image = image.substr(scheme + 3);
+  const auto mark = image.find('#');
+  if (mark == std::string::npos || image.starts_with('/') || image.starts_with('.')) return {};
+  auto registry = image.substr(0, mark);
+  return registry.substr(registry.find('@') + 1);
+}
+
+void check_registry(const LintInput& input, Report& report) {
+  const auto check = [&](const StepOption& option) {
+    const auto registry = registry_of(value_of(option, "--container-image"));
+    if (registry.empty() || registry == "localhost" || registry.find_first_of(".:$") != std::string::npos)
+      return;
+    report.error(option.span,
+                 {fmt::format("pyxis takes {} for the host of a registry", text::printable(registry)),
+                  "the image is not found. In REGISTRY#IMAGE, # stands behind a host",
+                  fmt::format("{}/…, with a slash", text::printable(registry)), ""});
+  };
+  for (const auto& option : input.batch) check(option);
+  for (const auto& step : input.steps) std::ranges::for_each(step.options, check);
+}
+
+const Registered<Rule> registry_rule{{
+    .order = 553,
+    .name = "registry",
+    .title = "a # where a slash is meant in the name of an image",
+    .explain = "enroot and pyxis take [USER@][REGISTRY#]IMAGE[:TAG].",
+    .source = "enroot, doc/cmd/import.md",
+    .check = check_registry,
+}};
+
 }  // namespace
 }  // namespace nlaunch::lint

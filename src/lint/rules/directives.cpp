@@ -35,6 +35,12 @@ std::string is_expanded(std::string_view value) {
   return std::string(name.substr(0, end));
 }
 
+/// `{log_dir}`: a program fills it in before the script is submitted.
+bool has_placeholder(const std::string& text) {
+  static const RE2 kPlaceholder(R"re((?:^|[^$])\{\w+\})re");
+  return RE2::PartialMatch(text, kPlaceholder);
+}
+
 void check_unexpanded(const LintInput& input, Report& report) {
   for (const auto& option : input.batch) {
     const auto equals = option.text.find('=');
@@ -155,8 +161,8 @@ void check_output_folder(const LintInput& input, Report& report) {
       const auto folder = path.substr(0, slash);
       const bool pattern = folder.find('%') != std::string::npos;
       const auto expanded = with_names(input, folder, std::string(shell::Allocation::kUser));
-      if (!is_expanded(folder).empty() || expanded.find('%') != std::string::npos ||
-          is_said_to_exist(input, expanded))
+      if (!is_expanded(folder).empty() || has_placeholder(folder) ||
+          expanded.find('%') != std::string::npos || is_said_to_exist(input, expanded))
         continue;
       const auto& submitted = input.script->folder;
       const bool made = std::ranges::any_of(input.script->commands, [&](const ScriptCommand& command) {
@@ -463,7 +469,7 @@ void check_step_folder(const LintInput& input, Report& report) {
       const auto path = option == nullptr ? "" : value_of(*option, name);
       const auto slash = path.rfind('/');
       if (slash == std::string::npos || slash == 0 || path[0] == '/' || path.find('%') < slash ||
-          path.find("rec-") != std::string::npos)
+          has_placeholder(path) || path.find("rec-") != std::string::npos)
         continue;
       const auto folder = path.substr(0, slash);
       const bool made = std::ranges::any_of(input.script->commands, [&](const ScriptCommand& command) {
@@ -494,6 +500,32 @@ const Registered<Rule> step_folder_rule{{
     .explain = "srun opens the files of --output and --error before it starts the tasks.",
     .source = "srun(1), --output",
     .check = check_step_folder,
+}};
+
+void check_fewer_tasks(const LintInput& input, Report& report) {
+  const auto number = [&](std::string_view name) {
+    const auto* option = find_option(input.batch, name);
+    return option == nullptr ? std::nullopt : text::whole_number<std::uint32_t>(value_of(*option, name));
+  };
+  const auto nodes = number("--nodes");
+  const auto tasks = number("--ntasks");
+  if (!nodes || !tasks || *tasks == 0 || *tasks >= *nodes) return;
+  report.warning(
+      find_option(input.batch, "--ntasks")->span,
+      {fmt::format("{} for {}", text::count(*tasks, "task"), text::count(*nodes, "node")),
+       fmt::format("Slurm gives the job no more nodes than it has tasks: \"can't run {} processes on "
+                   "{} nodes, setting nnodes to {}\"",
+                   *tasks, *nodes, *tasks),
+       "--ntasks-per-node=1", ""});
+}
+
+const Registered<Rule> fewer_tasks_rule{{
+    .order = 570,
+    .name = "fewer-tasks",
+    .title = "fewer tasks than nodes",
+    .explain = "--ntasks is for the whole job, not for a node.",
+    .source = "Slurm, src/common/slurm_opt.c@24.05; sbatch(1), --ntasks",
+    .check = check_fewer_tasks,
 }};
 
 }  // namespace

@@ -21,9 +21,9 @@ namespace {
 using shell::program_name;
 
 /// Rules that tell of a lost exit code by the text that loses it.
-constexpr std::array<std::string_view, 8> kOthers{
-    "exit-code-hidden",  "exit-code-of-tee",  "exit-code-of-last", "failure-only-printed",
-    "exit-code-printed", "failure-forgotten", "pid-of-tee",        "code-of-wait"};
+constexpr std::array<std::string_view, 9> kOthers{
+    "exit-code-hidden",  "exit-code-of-tee", "exit-code-of-last", "failure-only-printed", "exit-code-printed",
+    "failure-forgotten", "pid-of-tee",       "code-of-wait",      "endless-follow"};
 
 /// `program || true`: its failure is meant not to matter.
 bool is_ignored_on_purpose(const SourceLines& lines, const Program& program) {

@@ -519,5 +519,54 @@ const Registered<Rule> shared_output_rule{{
     .check = check_shared_output,
 }};
 
+/// Where a program keeps its results: the value of --save, --output_dir and the like; empty if it has none.
+std::string kept_in(const Program& program) {
+  auto kept = value_of(program, {"--save", "--output_dir", "--output-dir", "--save_dir", "--save-dir",
+                                 "--save_path", "--save-path", "--checkpoint_dir", "--checkpoint-dir",
+                                 "--checkpoint-path", "--ckpt_dir"})
+                  .value_or("");
+  while (kept.size() > 1 && kept.ends_with('/')) kept.pop_back();
+  return kept;
+}
+
+void check_results_removed(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  const auto& script = *input.script;
+  const auto names = [](const shell::Words& words, const std::string& path) {
+    return std::ranges::any_of(
+        words, [&](const auto& word) { return word == path || word.starts_with(path + "/"); });
+  };
+  for (const auto& program : script.programs) {
+    const auto kept = program.works ? kept_in(program) : std::string();
+    if (kept.empty() || program.span.file != script.file || is_of_node(script, kept)) continue;
+    const auto behind = std::ranges::find_if(script.commands, [&](const ScriptCommand& one) {
+      return one.span.file == script.file && one.span.line > program.span.line &&
+             shell::program_name(one.words[0]) == "rm" && one.words.size() > 2 &&
+             names({one.words.back()}, kept) && one.words.back().size() <= kept.size() + 1;
+    });
+    if (behind == script.commands.end()) continue;
+    // Copied, converted or evaluated before that, or started again.
+    const auto uses = [&](const auto& one) {
+      return one.span.file == script.file && one.span.line > program.span.line &&
+             one.span.line < behind->span.line && names(one.words, kept);
+    };
+    if (std::ranges::any_of(script.programs, uses) || std::ranges::any_of(script.commands, uses)) continue;
+    return report.error(behind->span, {fmt::format("this removes what {} of line {} has written",
+                                                   shown_name(program), program.span.line),
+                                       "nothing has copied it before: the results of the run are lost",
+                                       "remove it before the run, or leave this out", ""});
+  }
+}
+
+const Registered<Rule> results_removed_rule{{
+    .order = 554,
+    .name = "results-removed",
+    .title = "an rm of the directory that a program has written to",
+    .explain = "Reported for the value of --save, --output_dir and the like, if no command between the two "
+               "names it.",
+    .source = "rm(1)",
+    .check = check_results_removed,
+}};
+
 }  // namespace
 }  // namespace nlaunch::lint

@@ -306,5 +306,127 @@ const Registered<Rule> exit_code_of_last_rule{{
     .check = check_exit_code_of_last,
 }};
 
+/// True if a line below tests whether the variable is empty.
+bool is_tested_below(const SourceLines& lines, std::uint32_t number, const std::string& name) {
+  constexpr std::uint32_t kNear = 12;
+  const RE2 tests(fmt::format(
+      R"re((?:-[zn]\s+|\[\[?\s+)"?\$\{{?{}\}}?"?\s*(?:\]|=|!=)|-[zn]\s+"?\$\{{?{}\b)re", name, name));
+  for (auto at = number + 1; at <= number + kNear && at <= lines.count(); ++at)
+    if (RE2::PartialMatch(lines.line(at), tests)) return true;
+  return false;
+}
+
+void check_search_ends_script(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  const auto& script = *input.script;
+  OptionByShell errexit(script, kErrexit);
+  OptionByShell pipefail(script, kPipefail);
+  const SourceLines lines(script.file);
+  static const RE2 kTakes(R"re(^\s*(?:export\s+)?(\w+)="?\$\((.*)\)"?\s*$)re");
+  static const RE2 kLast(R"re(^\s*(?:\S*/)?[ef]?grep\s[^|]*$)re");
+  static const RE2 kAny(R"re((?:^|\|)\s*(?:\S*/)?[ef]?grep\s)re");
+  std::set<std::uint32_t> seen;
+  for (const auto& command : script.commands) {
+    const bool exits = errexit.after(command);
+    const bool whole = pipefail.after(command);
+    if (!exits || command.span.file != script.file || !seen.insert(command.span.line).second) continue;
+    const auto text = lines.command(command.span.line);
+    std::string name;
+    std::string inner;
+    if (!RE2::PartialMatch(text, kTakes, &name, &inner) || text.contains("||") ||
+        text::trim(text).starts_with("export "))
+      continue;
+    const auto last = inner.substr(inner.rfind('|') + 1);
+    const bool fails = RE2::PartialMatch(last, kLast) || (whole && RE2::PartialMatch(inner, kAny));
+    if (!fails || !is_tested_below(lines, command.span.line, name)) continue;
+    report.warning(command.span,
+                   {"if grep finds nothing here, set -e ends the script",
+                    fmt::format("the lines below provide for an empty {}, but are not reached then", name),
+                    fmt::format("{}=$(… || true)", name), ""});
+  }
+}
+
+const Registered<Rule> search_ends_script_rule{{
+    .order = 548,
+    .name = "search-ends-script",
+    .title = "a search that ends the script if it finds nothing",
+    .explain = "grep exits with 1 if it finds nothing, and so does NAME=$(grep …): under set -e that is the "
+               "end. Reported if a line below tests whether NAME is empty.",
+    .source = "grep(1), EXIT STATUS; bash(1), set -e",
+    .check = check_search_ends_script,
+}};
+
+/// True if the `if` that ends on this line tests a command, and has no else.
+bool tests_command_alone(const SourceLines& lines, std::uint32_t fi) {
+  static const RE2 kTest(R"re(^\s*if\s+(?:!\s+)?(?:\[|\(\(|test\s))re");
+  static const RE2 kNegated(R"re(^\s*if\s+!)re");
+  const auto indent = lines.line(fi).find_first_not_of(" \t");
+  for (auto at = fi - 1; at > 0; --at) {
+    const auto line = lines.line(at);
+    if (line.find_first_not_of(" \t") != indent) continue;
+    const auto trimmed = text::trim(line);
+    if (trimmed.starts_with("else") || trimmed.starts_with("elif") || trimmed == "fi") return false;
+    if (trimmed.starts_with("if "))
+      return !RE2::PartialMatch(line, kTest) && !RE2::PartialMatch(line, kNegated);
+  }
+  return false;
+}
+
+void check_status_of_if(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  static const RE2 kReads(R"re(^\s*(?:local\s+)?\w+=["']?\$\?|^\s*if\s+\[+\s+"?\$\?)re");
+  const SourceLines lines(input.script->file);
+  for (const auto number : lines_of_commands(lines)) {
+    if (text::trim(lines.line(number)) != "fi") continue;
+    auto next = number + 1;
+    while (next <= lines.count() && text::trim(lines.line(next)).empty()) ++next;
+    if (!RE2::PartialMatch(lines.line(next), kReads) || !tests_command_alone(lines, number)) continue;
+    report.error(lines.whole(next),
+                 {"$? is the exit code of the if, not of the command that it tests",
+                  "an if whose condition fails, without an else, exits with 0: the failure is lost",
+                  "COMMAND; code=$?, and then the if", ""});
+  }
+}
+
+const Registered<Rule> status_of_if_rule{{
+    .order = 563,
+    .name = "status-of-if",
+    .title = "$? behind fi",
+    .explain = "Reported for an if without else that tests a command.",
+    .source = "bash(1), if",
+    .check = check_status_of_if,
+}};
+
+void check_limit_ends_script(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  const auto& script = *input.script;
+  OptionByShell errexit(script, kErrexit);
+  for (const auto& command : script.commands) {
+    const bool exits = errexit.after(command);
+    if (!exits || command.words[0] != "ulimit" || command.words.size() < 3 ||
+        command.span.file != script.file)
+      continue;
+    const auto text = SourceLines(script.file).command(command.span.line);
+    if (text.contains("||") || text.contains("&&") || text::trim(text).starts_with("if ") ||
+        command.words[1] == "-c")
+      continue;
+    return report.note(
+        command.span,
+        {fmt::format("if the hard limit is below {}, set -e ends the script here",
+                     text::printable(command.words[2])),
+         "a user cannot raise it, and sites and containers have different ones",
+         fmt::format("ulimit {} {} || true", command.words[1], text::printable(command.words[2])), ""});
+  }
+}
+
+const Registered<Rule> limit_ends_script_rule{{
+    .order = 572,
+    .name = "limit-ends-script",
+    .title = "ulimit under set -e",
+    .explain = "ulimit fails if the limit is above the hard limit of the node.",
+    .source = "bash(1), ulimit",
+    .check = check_limit_ends_script,
+}};
+
 }  // namespace
 }  // namespace nlaunch::lint

@@ -308,5 +308,76 @@ const Registered<Rule> kills_others_rule{{
     .check = check_kills_others,
 }};
 
+/// The patterns of `pkill`: it takes one.
+std::size_t patterns_of(const shell::Words& words) {
+  static const shell::Options kValued{
+      "-P",    "-g",        "-G",         "-u",        "-U",          "-s",       "-t",      "-F",
+      "-r",    "-O",        "-d",         "--signal",  "--parent",    "--pgroup", "--group", "--euid",
+      "--uid", "--session", "--terminal", "--pidfile", "--runstates", "--older"};
+  std::size_t patterns = 0;
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    if (kValued.contains(words[i]))
+      ++i;
+    else if (!words[i].starts_with('-'))
+      ++patterns;
+  }
+  return patterns;
+}
+
+void check_pkill_patterns(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  std::set<std::uint32_t> told;
+  for (const auto& command : input.script->commands) {
+    if (program_name(command.words[0]) != "pkill" || patterns_of(command.words) < 2 ||
+        !told.insert(command.span.line).second)
+      continue;
+    const auto& last = command.words.back();
+    report.error(
+        command.span,
+        {fmt::format("pkill takes one pattern: with {} it kills nothing", patterns_of(command.words)),
+         "it prints an error and exits with 2; what should have ended runs on",
+         fmt::format("pkill once for each, or pkill -f 'A|{}'", text::printable(last)), ""});
+  }
+}
+
+const Registered<Rule> pkill_patterns_rule{{
+    .order = 549,
+    .name = "pkill-patterns",
+    .title = "pkill with more than one pattern",
+    .explain = "pkill -9 ray python prints \"only one pattern can be provided\".",
+    .source = "procps, src/pgrep.c@4.0.2",
+    .check = check_pkill_patterns,
+}};
+
+void check_kill_ignored(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  static const RE2 kInt(
+      R"re((?:^|[;&|{(]|\bthen|\bdo)\s*kill\s+(?:-s\s+)?-?(?:SIG)?(?:INT|2)\s+(?:--\s+)?"?(\$[^\s;|&)]+))re");
+  static const RE2 kJobControl(R"re((?m)^\s*set\s+-\w*m)re");
+  const SourceLines lines(input.script->file);
+  const bool starts =
+      std::ranges::any_of(input.script->programs, [](const Program& one) { return one.background; });
+  if (!starts || RE2::PartialMatch(input.script->file->text, kJobControl)) return;
+  for (const auto number : lines_of_commands(lines)) {
+    std::string whom;
+    if (!RE2::PartialMatch(lines.command(number), kInt, &whom) || whom == "$$" || whom == "$PPID") continue;
+    return report.note(
+        lines.whole(number),
+        {"what a script starts in the background ignores this signal",
+         "bash starts it with SIGINT ignored: a program that does not set a handler itself runs "
+         "on, and a wait for it does not end",
+         "kill -TERM", ""});
+  }
+}
+
+const Registered<Rule> kill_ignored_rule{{
+    .order = 569,
+    .name = "kill-ignored",
+    .title = "kill -INT of a program in the background",
+    .explain = "Without job control, commands behind & ignore SIGINT and SIGQUIT.",
+    .source = "bash(1), SIGNALS",
+    .check = check_kill_ignored,
+}};
+
 }  // namespace
 }  // namespace nlaunch::lint

@@ -647,5 +647,61 @@ const Registered<Rule> python_as_script_rule{{
     .check = check_python_as_script,
 }};
 
+void check_rank_missing(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  for (const auto& program : input.script->programs) {
+    const auto launcher = launcher_of(program);
+    if (!program.works || !launcher || launcher->name != "torchrun" || !launcher->ranked ||
+        !launcher->rank.empty() || value_of(program, {"--node_rank", "--node-rank"}) ||
+        launcher->nodes.value_or(1) < 2 || program.nodes_of_step > 1 ||
+        !variable(program, "PET_NODE_RANK").empty())
+      continue;
+    return report.error(program.span,
+                        {fmt::format("torchrun is told of {}, but not which one this is",
+                                     text::count(*launcher->nodes, "node")),
+                         "--node_rank is 0 by default: every node takes itself for the first, and waits for "
+                         "the others",
+                         "--node_rank=$NODE_RANK, or --rdzv_backend=c10d", ""});
+  }
+}
+
+const Registered<Rule> rank_missing_rule{{
+    .order = 538,
+    .name = "rank-missing",
+    .title = "torchrun for several nodes without the rank of its node",
+    .explain = "Reported for a script that runs on each node by itself, with --nnodes above 1, a master "
+               "address, and no --node_rank.",
+    .source = "torch/distributed/run.py, --node-rank",
+    .check = check_rank_missing,
+}};
+
+void check_fixed_address(const LintInput& input, Report& report) {
+  if (!input.script || input.nodes.value_or(1) < 2 || input.batch.empty() ||
+      has_option(input.batch, {"--nodelist", "-w"}))
+    return;
+  static const RE2 kFixed(
+      R"re(^\s*(?:export\s+)?(?:MASTER_ADDR|HEAD_NODE_IP|HEAD_NODE|RAY_ADDRESS)=["']?(\d+\.\d+\.\d+\.\d+|[a-z][a-z-]*\d+)(?::\d+)?["']?\s*(?:#.*)?$)re");
+  const SourceLines lines(input.script->file);
+  for (const auto number : lines_of_commands(lines)) {
+    std::string host;
+    if (!RE2::PartialMatch(lines.line(number), kFixed, &host) || host.starts_with("127.") ||
+        host == "0.0.0.0")
+      continue;
+    return report.warning(lines.whole(number),
+                          {fmt::format("{} is fixed, but Slurm chooses the nodes of the job", host),
+                           "on other nodes, no rank listens there: all wait until the time limit",
+                           "$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)", ""});
+  }
+}
+
+const Registered<Rule> fixed_address_rule{{
+    .order = 573,
+    .name = "fixed-address",
+    .title = "the address of a node in a job that may get other nodes",
+    .explain = "Reported for jobs of several nodes without --nodelist.",
+    .source = "sbatch(1), --nodelist",
+    .check = check_fixed_address,
+}};
+
 }  // namespace
 }  // namespace nlaunch::lint

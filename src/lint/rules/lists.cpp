@@ -50,6 +50,15 @@ void check_first_of_array(const LintInput& input, Report& report) {
   const auto arrays = arrays_of(*input.script);
   const SourceLines lines(input.script->file);
   if (arrays.empty()) return;
+  static const RE2 kLoop(R"re(^\s*for\s+\w+\s+in\s+"?\$\{?(\w+)\}?"?\s*(?:;|$))re");
+  for (const auto number : lines_of_commands(lines)) {
+    std::string name;
+    if (!RE2::PartialMatch(lines.line(number), kLoop, &name) || !arrays.contains(name)) continue;
+    return report.error(
+        lines.whole(number),
+        {fmt::format("this loop has one turn, for the first element of {}", name),
+         fmt::format("${0} of an array is ${{{0}[0]}}", name), fmt::format("\"${{{}[@]}}\"", name), ""});
+  }
   for (const auto& program : input.script->programs) {
     if (!program.works || program.span.file != input.script->file) continue;
     const auto expanded = expansions_in(lines.command(program.span.line));
@@ -66,7 +75,7 @@ void check_first_of_array(const LintInput& input, Report& report) {
 const Registered<Rule> first_of_array_rule{{
     .order = 519,
     .name = "first-of-array",
-    .title = "an array of which a program gets only the first element",
+    .title = "an array of which a program or a loop gets only the first element",
     .explain = "$NAME of an array is its first element. Reported for arrays of several elements.",
     .source = "bash(1), Arrays",
     .check = check_first_of_array,

@@ -2,7 +2,11 @@
 #include <re2/re2.h>
 
 #include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/registry.h"
 #include "base/text.h"
@@ -72,6 +76,38 @@ bool is_of_another_library(std::string_view name) {
   return name.starts_with("HCCL_") || name.starts_with("ASCEND_");
 }
 
+/// Variables of other owners that launch scripts set often, and mistype.
+constexpr auto kOften = std::to_array<std::string_view>({
+    "PYTHONUNBUFFERED",
+    "PYTHONFAULTHANDLER",
+    "PYTHONDONTWRITEBYTECODE",
+    "PYTHONNOUSERSITE",
+    "PYTHONHASHSEED",
+    "TOKENIZERS_PARALLELISM",
+    "CUDA_VISIBLE_DEVICES",
+    "CUDA_DEVICE_MAX_CONNECTIONS",
+    "CUDA_LAUNCH_BLOCKING",
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "PYTORCH_CUDA_ALLOC_CONF",
+    "LD_LIBRARY_PATH",
+    "HF_HUB_OFFLINE",
+    "HF_DATASETS_OFFLINE",
+    "HF_DATASETS_CACHE",
+    "HF_HUB_ENABLE_HF_TRANSFER",
+    "WANDB_PROJECT",
+    "WANDB_MODE",
+    "RAY_DEDUP_LOGS",
+    "RAY_DISABLE_DOCKER_CPU_WARNING",
+});
+
+/// The one of these from which a name differs in a letter; empty if there is none.
+std::string often_meant(const std::string& name) {
+  const auto* near =
+      std::ranges::find_if(kOften, [&](std::string_view one) { return is_off_by_one(name, one); });
+  return near == kOften.end() ? std::string() : std::string(*near);
+}
+
 /// vLLM's table is not complete: only a name that is almost one of its own is told.
 void check_near_name(const Setting& setting, Report& report) {
   if (is_of_another_library(setting.name)) return;
@@ -81,6 +117,13 @@ void check_near_name(const Setting& setting, Report& report) {
                           {fmt::format("nothing reads {}, but {} is a variable", setting.name, *near),
                            "unknown variables are silently ignored: the setting has no effect",
                            fmt::format("{} (nlaunch env --doc {})", *near, *near), ""});
+  if (const auto often = often_meant(setting.name); !often.empty() && setting.exported && setting.span.file &&
+                                                    find_variables(setting.name).empty() &&
+                                                    !is_used_by(setting.span.file->text, setting.name))
+    return report.warning(setting.span,
+                          {fmt::format("nothing reads {}, but {} is a variable", setting.name, often),
+                           "unknown variables are silently ignored: the setting has no effect",
+                           fmt::format("{}, if that is what you meant", often), ""});
   constexpr std::string_view kPrefix = "VLLM_";
   if (!setting.exported || !setting.name.starts_with(kPrefix) || !setting.span.file ||
       is_used_by(setting.span.file->text, setting.name))

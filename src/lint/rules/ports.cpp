@@ -370,5 +370,36 @@ const Registered<Rule> port_still_used_rule{{
     .check = check_port_still_used,
 }};
 
+void check_ephemeral_port(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  constexpr std::uint32_t kFirst = 32768;
+  constexpr std::uint32_t kLast = 60999;
+  for (const auto& program : input.script->programs) {
+    if (program_name(program.words[0]) != "ray" || !shell::has(program.words, "start")) continue;
+    for (const std::string option : {"--port", "--node-manager-port", "--object-manager-port",
+                                     "--ray-client-server-port", "--dashboard-agent-listen-port",
+                                     "--runtime-env-agent-port", "--min-worker-port", "--dashboard-port"}) {
+      const auto port = number_of(program, {option});
+      if (!port || *port < kFirst || *port > kLast || shell::Allocation::is_port(std::to_string(*port)))
+        continue;
+      return report.note(program.span,
+                         {fmt::format("{} {} is one that outgoing connections get", option, *port),
+                          "if one has it already when Ray starts, Ray fails now and then: Linux takes the "
+                          "ports from 32768 to 60999 for them",
+                          "a port below 32768", ""});
+    }
+  }
+}
+
+const Registered<Rule> ephemeral_port_rule{{
+    .order = 550,
+    .name = "ephemeral-port",
+    .title = "a port of Ray that an outgoing connection may have",
+    .explain =
+        "The kernel gives outgoing connections a port of this range, which nothing can listen on then.",
+    .source = "ip(7), ip_local_port_range",
+    .check = check_ephemeral_port,
+}};
+
 }  // namespace
 }  // namespace nlaunch::lint

@@ -49,5 +49,33 @@ const Registered<Rule> errors_elsewhere_rule{{
     .check = check_errors_elsewhere,
 }};
 
+/// `python train.py | tee log 2> errors`
+void check_errors_of_tee(const LintInput& input, Report& report) {
+  if (!input.script || !input.script->file) return;
+  static const RE2 kTee(R"re((^|[^|])\|\s*tee\s[^|;&>]*\s2>>?\s*("[^"]*"|[^\s&;|]+))re");
+  const SourceLines lines(input.script->file);
+  for (const auto number : lines_of_commands(lines)) {
+    std::string before;
+    std::string file;
+    const auto text = lines.command(number);
+    if (!RE2::PartialMatch(text, kTee, &before, &file) || file == "/dev/null" || text.contains("2>&1") ||
+        text.contains("|&"))
+      continue;
+    report.warning(lines.whole(number),
+                   {fmt::format("{} gets the errors of tee, not those of the program", text::printable(file)),
+                    "a redirection belongs to the command that it stands behind",
+                    fmt::format("PROGRAM 2> {} | tee …", text::printable(file)), ""});
+  }
+}
+
+const Registered<Rule> errors_of_tee_rule{{
+    .order = 568,
+    .name = "errors-of-tee",
+    .title = "2> behind tee",
+    .explain = "The errors of the program go where those of the script go.",
+    .source = "bash(1), Redirection",
+    .check = check_errors_of_tee,
+}};
+
 }  // namespace
 }  // namespace nlaunch::lint

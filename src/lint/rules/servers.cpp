@@ -495,8 +495,8 @@ void check_server_in_front(const LintInput& input, Report& report) {
     if (!server.works || server.background || !is_server(server)) continue;
     const auto next = std::find_if(
         programs.begin() + static_cast<std::ptrdiff_t>(i) + 1, programs.end(), [&](const Program& one) {
-          return one.works && one.span.file == server.span.file && one.span.line > server.span.line &&
-                 !(one.step && one.step == server.step);
+          return one.works && !one.words[0].starts_with('-') && one.span.file == server.span.file &&
+                 one.span.line > server.span.line && !(one.step && one.step == server.step);
         });
     if (next == programs.end()) continue;
     return report.error(

@@ -454,6 +454,19 @@ std::string name_set_alone(const ScriptCommand& command, const SourceLines& line
   return alone && is_variable_name(name) ? name : std::string();
 }
 
+/// True if a line other than those that set it names the variable.
+bool is_read_elsewhere(const SourceLines& lines, const std::string& name, std::uint32_t number) {
+  const RE2 sets(fmt::format(R"re(^\s*(?:-{{1,2}}[^()\s]*\)\s*)?(?:export\s+|local\s+)?{}=)re", name));
+  const RE2 exports(fmt::format(R"re(^\s*export\s+{}\b)re", name));
+  for (std::uint32_t at = 1; at <= lines.count(); ++at) {
+    const auto line = text::trim(lines.line(at));
+    if (RE2::PartialMatch(line, exports)) return true;
+    const auto rest = RE2::PartialMatch(line, sets) ? line.substr(line.find('=')) : line;
+    if (at != number && !line.starts_with('#') && line_reads(rest, name)) return true;
+  }
+  return false;
+}
+
 void check_unused(const LintInput& input, Report& report) {
   if (!input.script || may_read_any(input)) return;
   const auto& script = *input.script;
@@ -464,8 +477,11 @@ void check_unused(const LintInput& input, Report& report) {
   const SourceLines lines(script.file);
   std::set<std::string> seen;
   std::size_t told = 0;
+  static const RE2 kOfUser(R"re(=["']?\$\{?[1-9@*]\}?["']?\s*(?:;|#|$))re");  // option-unread
   for (const auto& command : script.commands) {
-    if (command.shell != script.shell || command.span.file != script.file || told >= kMost) continue;
+    if (command.shell != script.shell || command.span.file != script.file || told >= kMost ||
+        RE2::PartialMatch(command.span.source_line(), kOfUser))
+      continue;
     const auto name = name_set_alone(command, lines);
     constexpr std::size_t kShortest = 3;
     if (name.size() < kShortest || names_path(name) || input.began_with.contains(name) ||
@@ -495,6 +511,101 @@ const Registered<Rule> unused_rule{{
         "default. Not reported if a file that is not here is sourced, or if the script uses eval.",
     .source = "bash(1), ENVIRONMENT; shellcheck SC2034",
     .check = check_unused,
+}};
+
+/// `$NAME` or `${NAME}` within the single quotes of an assignment; empty if there is none.
+std::string variable_in_quotes(const Setting& setting) {
+  static const RE2 kVariable(R"re(\$(?:([A-Z][A-Z0-9_]{2,})|\{([A-Z][A-Z0-9_]{2,})\}))re");
+  std::string bare;
+  std::string braced;
+  if (!setting.value || !RE2::PartialMatch(*setting.value, kVariable, &bare, &braced)) return {};
+  const auto line = std::string(setting.span.source_line());
+  const auto& name = bare.empty() ? braced : bare;
+  const RE2 quoted(fmt::format(R"re({}='[^']*\$\{{?{}\b)re", setting.name, name));
+  return RE2::PartialMatch(line, quoted) ? name : std::string();
+}
+
+void check_single_quotes(const LintInput& input, Report& report) {
+  if (!input.script || input.script->file->text.contains("eval ") ||
+      input.script->file->text.contains("envsubst"))
+    return;
+  each_setting(input, report, [&](const Environment&, const Setting& setting) {
+    if (!setting.exported || setting.unset || setting.name.starts_with("PS") ||
+        setting.name == "PROMPT_COMMAND")
+      return;
+    const auto name = variable_in_quotes(setting);
+    if (name.empty()) return;
+    report.error(setting.span,
+                 {fmt::format("the value of {} contains the text ${}", setting.name, name),
+                  "bash expands nothing in single quotes: what reads the variable gets this text",
+                  "double quotes", ""});
+  });
+}
+
+const Registered<Rule> single_quotes_rule{{
+    .order = 555,
+    .name = "single-quotes",
+    .title = "a variable within single quotes",
+    .explain = "export NAME='$OTHER/x' sets NAME to this text. Not reported if the script uses eval or "
+               "envsubst.",
+    .source = "bash(1), Quoting",
+    .check = check_single_quotes,
+}};
+
+/// `--device) device="$2"`, where nothing reads `device`.
+void check_option_unread(const LintInput& input, Report& report) {
+  if (!input.script || may_read_any(input)) return;
+  const SourceLines lines(input.script->file);
+  static const RE2 kKeeps(
+      R"re(^\s*(?:-{1,2}[^()\s]*\)\s*)?([A-Za-z_]\w*)=["']?\$\{?[1-9@*]\}?["']?\s*(?:;|$))re");
+  std::set<std::string> told;
+  for (const auto number : lines_of_commands(lines)) {
+    std::string name;
+    if (!RE2::PartialMatch(lines.line(number), kKeeps, &name) || !find_variables(name).empty() ||
+        owner_of_family(name) != nullptr || is_read_by_bash(name) || is_read_elsewhere(lines, name, number) ||
+        !told.insert(name).second)
+      continue;
+    report.note(lines.find(name, number, number),
+                {fmt::format("nothing reads {}: what the user gives is lost", name),
+                 "the argument is accepted, and has no effect", "pass it on, or leave it out", ""});
+  }
+}
+
+const Registered<Rule> option_unread_rule{{
+    .order = 575,
+    .name = "option-unread",
+    .title = "an argument of the script that has no effect",
+    .explain = "Reported for NAME=$2 and the like, if the script does not use NAME.",
+    .check = check_option_unread,
+}};
+
+void check_given_overwritten(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  for (const auto& entry : input.given) {
+    const auto name = entry.substr(0, entry.find('='));
+    const auto value = entry.substr(std::min(entry.size(), name.size() + 1));
+    for (const auto& environment : input.environments) {
+      const auto set = std::ranges::find_if(environment.settings, [&](const Setting& one) {
+        return one.name == name && !one.unset && !one.one_command && !one.in_words && one.span.file &&
+               one.value && *one.value != value;
+      });
+      if (set == environment.settings.end()) continue;
+      const auto line = set->span.source_line();
+      static const RE2 kUses(R"re(\$\{?)re");
+      if (line.contains("$" + name) || line.contains("${" + name)) continue;
+      report.note(set->span, {fmt::format("--env {0} has no effect: the script sets {0} here", name),
+                              "what the user gives is overwritten",
+                              fmt::format("{0}=${{{0}:-…}} keeps what is given", name), ""});
+    }
+  }
+}
+
+const Registered<Rule> given_overwritten_rule{{
+    .order = 556,
+    .name = "given-overwritten",
+    .title = "a variable that the user gives and the script overwrites",
+    .explain = "Reported for variables of --env.",
+    .check = check_given_overwritten,
 }};
 
 }  // namespace

@@ -309,5 +309,91 @@ const Registered<Rule> node_list_rule{{
     .check = check_node_list,
 }};
 
+/// `--export=A=1`: a list without ALL and NONE.
+bool drops_environment(const shell::Words& words) {
+  const auto list = shell::option(words, words.size(), "", "--export");
+  if (!list || list->empty()) return false;
+  const auto names = text::split(*list, ',');
+  return std::ranges::none_of(
+             names, [](const auto& one) { return one == "ALL" || one == "NONE" || one == "NIL"; }) &&
+         std::ranges::any_of(names, [](const auto& one) { return one.contains('='); });
+}
+
+void check_export_drops(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  std::set<std::uint32_t> told;
+  for (const auto& command : input.script->commands) {
+    const auto name = shell::program_name(command.words[0]);
+    if ((name != "sbatch" && name != "srun") || !drops_environment(command.words) ||
+        !told.insert(command.span.line).second)
+      continue;
+    report.note(command.span,
+                {name == "sbatch" ? "the job gets only these variables, not the others of this environment"
+                                  : "the tasks get only these variables, not the others of the job",
+                 "a list in --export replaces the environment: PATH, the modules and the virtual environment "
+                 "are not passed on",
+                 "--export=ALL,NAME=VALUE", ""});
+  }
+}
+
+const Registered<Rule> export_drops_rule{{
+    .order = 551,
+    .name = "export-drops",
+    .title = "--export with a list that drops the rest of the environment",
+    .explain = "Without ALL, only the variables of the list are passed on.",
+    .source = "sbatch(1), srun(1), --export",
+    .check = check_export_drops,
+}};
+
+void check_uncomputed(const LintInput& input, Report& report) {
+  static const RE2 kComputes(
+      R"re(^(--(?:ntasks|nodes|ntasks-per-node|cpus-per-task|gpus|gpus-per-node|gpus-per-task))=([\w{}]+[*+/][\w{}]+)$)re");
+  const auto check = [&](const StepOption& option) {
+    std::string name;
+    std::string value;
+    if (!RE2::FullMatch(option.text, kComputes, &name, &value)) return;
+    report.error(option.span, {fmt::format("Slurm does not compute {}", text::printable(value)),
+                               fmt::format("{} takes a number: the step is refused", name),
+                               "$((A * B)) in the script, and its value here", ""});
+  };
+  for (const auto& option : input.batch) check(option);
+  for (const auto& step : input.steps) std::ranges::for_each(step.options, check);
+}
+
+const Registered<Rule> uncomputed_rule{{
+    .order = 552,
+    .name = "uncomputed",
+    .title = "a product where Slurm takes a number",
+    .explain = "Neither Slurm nor bash computes 2*4 in an option.",
+    .source = "srun(1), --ntasks",
+    .check = check_uncomputed,
+}};
+
+void check_errors_in_value(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  static const RE2 kTakes(
+      R"re((?i)^\s*(?:export\s+|local\s+)?(\w*(?:ip|addr|address|host|hostname|node|port))="?\$\((\s*(?:srun|ssh)\s[^)]*2>&1[^)]*)\))re");
+  const SourceLines lines(input.script->file);
+  for (const auto number : lines_of_commands(lines)) {
+    std::string name;
+    std::string command;
+    if (!RE2::PartialMatch(lines.command(number), kTakes, &name, &command)) continue;
+    report.note(
+        lines.whole(number),
+        {fmt::format("the messages of srun become part of {}", name),
+         "2>&1 adds what srun, or the site's prolog, prints as an error to the value", "leave out 2>&1", ""});
+  }
+}
+
+const Registered<Rule> errors_in_value_rule{{
+    .order = 571,
+    .name = "errors-in-value",
+    .title = "an address with messages in it",
+    .explain =
+        "Reported for NAME=$(srun … 2>&1) and NAME=$(ssh … 2>&1), if NAME is a host, an address or a port.",
+    .source = "bash(1), Command Substitution",
+    .check = check_errors_in_value,
+}};
+
 }  // namespace
 }  // namespace nlaunch::lint

@@ -2,6 +2,7 @@
 
 #include "base/registry.h"
 #include "base/text.h"
+#include "lint/programs.h"
 #include "lint/rule.h"
 #include "lint/values.h"
 #include "shell/words.h"
@@ -246,6 +247,31 @@ const Registered<Rule> old_launcher_rule{{
                "longer in an argument, whose spelling changed in 2.0.",
     .source = "torch/distributed/launch.py",
     .check = check_old_launcher,
+}};
+
+void check_local_world_size(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  for (const auto& program : input.script->programs) {
+    const auto size = text::whole_number<std::uint32_t>(variable(program, "LOCAL_WORLD_SIZE")).value_or(0);
+    if (!program.works || launcher_of(program) || program.nodes_of_step < 2 || size <= program.local_tasks)
+      continue;
+    return report.warning(place_of(input, program, "LOCAL_WORLD_SIZE"),
+                          {fmt::format("LOCAL_WORLD_SIZE is {}, but a node has {}", size,
+                                       text::count(program.local_tasks, "task")),
+                           "it is the number of processes of one node: libraries that divide ranks by it "
+                           "take several nodes for one",
+                           "LOCAL_WORLD_SIZE=$SLURM_NTASKS_PER_NODE", ""});
+  }
+}
+
+const Registered<Rule> local_world_size_rule{{
+    .order = 539,
+    .name = "local-world-size",
+    .title = "LOCAL_WORLD_SIZE above the tasks of a node",
+    .explain = "torchrun sets it to the number of its processes on the node. A script that starts its ranks "
+               "with srun has to do the same.",
+    .source = "torchrun documentation, Environment Variables",
+    .check = check_local_world_size,
 }};
 
 }  // namespace

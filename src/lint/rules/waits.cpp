@@ -271,5 +271,48 @@ const Registered<Rule> wait_runs_out_rule{{
     .check = check_wait_runs_out,
 }};
 
+/// `tail -f LOG &`, `nvidia-smi -l 5 &`, `watch …`: only a signal ends it.
+bool goes_on(const shell::Words& words) {
+  const auto name = program_name(words[0]);
+  const bool monitors = name == "nvidia-smi" && std::ranges::any_of(words, [](const std::string& word) {
+                          return word == "dmon" || word == "pmon" || word == "-l" ||
+                                 word.starts_with("--loop") || word.starts_with("-lms");
+                        });
+  return monitors || shell::is_any_of(name, {"watch", "nvtop", "nvitop"}) || shell::waits_forever(words);
+}
+
+void check_endless_follow(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  const auto& commands = input.script->commands;
+  for (const auto& program : input.script->programs) {
+    if (!program.background || program.step || !goes_on(program.words)) continue;
+    const auto behind = [&](const ScriptCommand& one) {
+      return one.span.file == program.span.file && one.span.line >= program.span.line;
+    };
+    const auto waits = std::ranges::find_if(commands, [&](const ScriptCommand& one) {
+      return behind(one) && one.words == shell::Words{"wait"} && one.span.line > program.span.line;
+    });
+    const bool is_killed = std::any_of(commands.begin(), waits, [&](const ScriptCommand& one) {
+      return behind(one) && (shell::kills(one.words) || one.words[0] == "disown");
+    });
+    if (waits == commands.end() || is_killed) continue;
+    return report.warning(program.span,
+                          {fmt::format("the wait in line {} waits for {}, too, which never ends",
+                                       waits->span.line, program_name(program.words[0])),
+                           "the script goes on for ever after its programs have ended",
+                           "keep the process ids of the programs, and wait for these: wait $PID", ""});
+  }
+}
+
+const Registered<Rule> endless_follow_rule{{
+    .order = 422,
+    .name = "endless-follow",
+    .title = "a wait that also waits for tail -f",
+    .explain = "wait without arguments waits for everything in the background: also for tail -f, watch or "
+               "nvidia-smi -l.",
+    .source = "bash(1), wait",
+    .check = check_endless_follow,
+}};
+
 }  // namespace
 }  // namespace nlaunch::lint

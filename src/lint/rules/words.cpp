@@ -352,6 +352,35 @@ void check_option_as_program(const LintInput& input, Report& report) {
   }
 }
 
+/// A name with a dash is none of a variable: `NAME-X=1` is a command.
+void check_no_command(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  static const RE2 kAssigns(R"re([A-Za-z_]\w*-[\w-]*=.*)re");
+  std::set<std::uint32_t> told;
+  for (const auto& program : input.script->programs) {
+    const auto& word = program.words[0];
+    const bool assigns = RE2::FullMatch(word, kAssigns);
+    if ((!assigns && word != "-" && word != "+" && word != "=") || !told.insert(program.span.line).second)
+      continue;
+    report.error(program.span,
+                 {fmt::format("bash starts {} as a program",
+                              text::printable(assigns ? word.substr(0, word.find('=') + 1) : word)),
+                  assigns ? "the name of a variable has no dash: nothing is set"
+                          : "it is not found, and the rest of the line does not run: a line of a diff, or a "
+                            "dash too much",
+                  assigns ? "an underscore" : "leave it out", ""});
+  }
+}
+
+const Registered<Rule> no_command_rule{{
+    .order = 567,
+    .name = "no-command",
+    .title = "a line that is no command",
+    .explain = "A sign of a diff in front of a command, or the name of a variable with a dash.",
+    .source = "bash(1), Command Execution; Definitions, name",
+    .check = check_no_command,
+}};
+
 const Registered<Rule> option_as_program_rule{{
     .order = 381,
     .name = "option-as-program",

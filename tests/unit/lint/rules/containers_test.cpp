@@ -59,5 +59,16 @@ TEST(VolumePath, WithoutASlashAtItsBegin) {
         << volume;
 }
 
+TEST(Registry, AHashWhereASlashIsMeant) {
+  const std::string begin = "#!/bin/bash\n#SBATCH -N 1\nsrun --container-image=";
+  EXPECT_EQ(whole("registry", script(begin + "'vllm#vllm-openai:latest' python a.py\n")),
+            (Texts{"pyxis takes vllm for the host of a registry",
+                   "the image is not found. In REGISTRY#IMAGE, # stands behind a host",
+                   "vllm/…, with a slash", "enroot, doc/cmd/import.md"}));
+  for (const std::string fine : {"nvcr.io#nvidia/pytorch:24.01 a\n", "'docker://nvcr.io#nvidia/a' a\n",
+                                 "vllm/vllm-openai a\n", "/images/a#b.sqsh a\n", "localhost#a a\n"})
+    EXPECT_EQ(found("registry", script(begin + fine)), Texts{}) << fine;
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

@@ -262,5 +262,16 @@ TEST(LostDirective, OneThatIsMisspelt) {
     EXPECT_EQ(job(fine), Texts{}) << fine;
 }
 
+TEST(FewerTasks, ThanNodes) {
+  EXPECT_EQ(whole("fewer-tasks", script("#!/bin/bash\n#SBATCH -N 4 -n 1\nsrun python a.py\n")),
+            (Texts{"1 task for 4 nodes",
+                   "Slurm gives the job no more nodes than it has tasks: \"can't run 1 processes on 4 nodes, "
+                   "setting nnodes to 1\"",
+                   "--ntasks-per-node=1", "Slurm, src/common/slurm_opt.c@24.05; sbatch(1), --ntasks"}));
+  for (const std::string fine : {"-N 4 -n 4", "-N 4 --ntasks-per-node=1", "-n 1", "-N 1-4 -n 1"})
+    EXPECT_EQ(found("fewer-tasks", script("#!/bin/bash\n#SBATCH " + fine + "\nsrun python a.py\n")), Texts{})
+        << fine;
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

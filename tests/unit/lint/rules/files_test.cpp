@@ -275,5 +275,20 @@ TEST(SharedOutput, NotOfWhatIsMadeOnlyIfItIsMissing) {
   EXPECT_EQ(found("shared-output", script(job + "python train.py --out /data/model\n")).size(), 1U);
 }
 
+TEST(ResultsRemoved, BehindTheRun) {
+  EXPECT_EQ(whole("results-removed",
+                  script("C=/data/ckpt\npython a.py --save $C --load $C | tee log\nrm -rf $C\n")),
+            (Texts{"this removes what a.py of line 2 has written",
+                   "nothing has copied it before: the results of the run are lost",
+                   "remove it before the run, or leave this out", "rm(1)"}));
+  for (const std::string fine :
+       {"rm -rf /data/c\npython a.py --save /data/c\n",
+        "python a.py --save /data/c\ncp -r /data/c /keep\nrm -rf /data/c\n",
+        "python a.py --save /data/c\npython eval.py --model /data/c/last\nrm -rf /data/c\n",
+        "python a.py --save /data/c\nrm -rf /data/c/cache\n",
+        "python a.py --output_dir /tmp/x\nrm -rf /tmp/x\n"})
+    EXPECT_EQ(found("results-removed", script(fine)), Texts{}) << fine;
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

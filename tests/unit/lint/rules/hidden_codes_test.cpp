@@ -196,5 +196,41 @@ TEST(ExitCodeHidden, AgentsOfASweepWork) {
   EXPECT_EQ(found("exit-code-hidden", script(on_node("wandb login &\nwait\n"))), Texts{});
 }
 
+TEST(SearchEndsScript, UnderErrexit) {
+  const std::string rest = "if [ -z \"$V\" ]; then\n  V=none\nfi\npython a.py $V\n";
+  EXPECT_EQ(whole("search-ends-script", script("set -e\nV=$(grep vllm conf.yaml)\n" + rest)),
+            (Texts{"if grep finds nothing here, set -e ends the script",
+                   "the lines below provide for an empty V, but are not reached then", "V=$(… || true)",
+                   "grep(1), EXIT STATUS; bash(1), set -e"}));
+  EXPECT_EQ(found("search-ends-script", script("set -eo pipefail\nV=$(grep v c | head -1)\n" + rest)).size(),
+            1U);
+  for (const auto& fine :
+       {"V=$(grep vllm conf.yaml)\n" + rest, "set -e\nV=$(grep v c || true)\n" + rest,
+        "set -e\nV=$(grep v c | head -1)\n" + rest, std::string("set -e\nV=$(grep v c)\npython a.py $V\n")})
+    EXPECT_EQ(found("search-ends-script", script(fine)), Texts{}) << fine;
+}
+
+TEST(StatusOfIf, BehindFi) {
+  EXPECT_EQ(whole("status-of-if", script("if python a.py; then\n  echo ok\nfi\ncode=$?\nexit $code\n")),
+            (Texts{"$? is the exit code of the if, not of the command that it tests",
+                   "an if whose condition fails, without an else, exits with 0: the failure is lost",
+                   "COMMAND; code=$?, and then the if", "bash(1), if"}));
+  for (const std::string fine : {"if python a.py; then\n  echo ok\nelse\n  false\nfi\ncode=$?\n",
+                                 "if [ -f x ]; then\n  python a.py\nfi\ncode=$?\n",
+                                 "python a.py\ncode=$?\nif [ $code -ne 0 ]; then\n  exit 1\nfi\n"})
+    EXPECT_EQ(found("status-of-if", script(fine)), Texts{}) << fine;
+}
+
+TEST(LimitEndsScript, UnderErrexit) {
+  EXPECT_EQ(whole("limit-ends-script", script("set -e\nulimit -n 1048576\npython a.py\n")),
+            (Texts{"if the hard limit is below 1048576, set -e ends the script here",
+                   "a user cannot raise it, and sites and containers have different ones",
+                   "ulimit -n 1048576 || true", "bash(1), ulimit"}));
+  for (const std::string fine :
+       {"ulimit -n 65536\npython a.py\n", "set -e\nulimit -n 65536 || true\npython a.py\n",
+        "set -e\nulimit -c 0\npython a.py\n", "set -e\nulimit -n\npython a.py\n"})
+    EXPECT_EQ(found("limit-ends-script", script(fine)), Texts{}) << fine;
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

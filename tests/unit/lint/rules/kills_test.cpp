@@ -119,5 +119,28 @@ TEST(KillsOthers, ByAnExactName) {
   EXPECT_EQ(found("kills-others", script("pkill -x -f 'python a.py --run 7'\npython a.py\n")), Texts{});
 }
 
+TEST(PkillPatterns, OneAlone) {
+  EXPECT_EQ(whole("pkill-patterns", script("pkill -9 ray python\npython a.py\n")),
+            (Texts{"pkill takes one pattern: with 2 it kills nothing",
+                   "it prints an error and exits with 2; what should have ended runs on",
+                   "pkill once for each, or pkill -f 'A|python'", "procps, src/pgrep.c@4.0.2"}));
+  for (const std::string fine : {"pkill -9 ray\n", "pkill -u ada python\n", "pkill -f 'vllm serve'\n",
+                                 "killall -9 ray python\n", "pkill -9 -P 12 python\n"})
+    EXPECT_EQ(found("pkill-patterns", script(fine)), Texts{}) << fine;
+}
+
+TEST(KillIgnored, AnInterrupt) {
+  EXPECT_EQ(
+      whole("kill-ignored", script("python a.py & P=$!\nsleep 5\nkill -INT $P\nwait\n")),
+      (Texts{"what a script starts in the background ignores this signal",
+             "bash starts it with SIGINT ignored: a program that does not set a handler itself runs on, and "
+             "a wait for it does not end",
+             "kill -TERM", "bash(1), SIGNALS"}));
+  EXPECT_EQ(found("kill-ignored", script("python a.py & P=$!\nkill -2 \"$P\"\n")).size(), 1U);
+  for (const std::string fine : {"python a.py & P=$!\nkill $P\n", "python a.py & P=$!\nkill -9 $P\n",
+                                 "set -m\npython a.py & P=$!\nkill -INT $P\n", "kill -INT $P\npython a.py\n"})
+    EXPECT_EQ(found("kill-ignored", script(fine)), Texts{}) << fine;
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

@@ -373,5 +373,35 @@ TEST(LauncherSize, OfVerlsTrainer) {
             Texts{});
 }
 
+TEST(RankMissing, OfAStaticRendezvous) {
+  const std::string begin =
+      "torchrun --nnodes 2 --nproc_per_node 8 --master_addr 10.0.0.1 --master_port 29500 ";
+  EXPECT_EQ(
+      whole("rank-missing", script(begin + "a.py\n")),
+      (Texts{"torchrun is told of 2 nodes, but not which one this is",
+             "--node_rank is 0 by default: every node takes itself for the first, and waits for the others",
+             "--node_rank=$NODE_RANK, or --rdzv_backend=c10d", "torch/distributed/run.py, --node-rank"}));
+  for (const auto& fine :
+       {begin + "--node_rank 1 a.py\n", std::string("torchrun --nnodes 1 --master_addr a a.py\n"),
+        std::string("torchrun --nnodes 2 --rdzv_backend c10d --rdzv_endpoint a:1 a.py\n"),
+        "export PET_NODE_RANK=1\n" + begin + "a.py\n"})
+    EXPECT_EQ(found("rank-missing", script(fine)), Texts{}) << fine;
+}
+
+TEST(FixedAddress, OfAJobOfSeveralNodes) {
+  const std::string job = "#!/bin/bash\n#SBATCH -N 2 --ntasks-per-node=1\n";
+  EXPECT_EQ(
+      whole("fixed-address", script(job + "export MASTER_ADDR=10.1.2.3\nsrun python a.py\n")),
+      (Texts{"10.1.2.3 is fixed, but Slurm chooses the nodes of the job",
+             "on other nodes, no rank listens there: all wait until the time limit",
+             "$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)", "sbatch(1), --nodelist"}));
+  for (const auto& fine :
+       {job + "export MASTER_ADDR=$(hostname)\nsrun python a.py\n",
+        std::string("#!/bin/bash\n#SBATCH -N 1\nexport MASTER_ADDR=10.1.2.3\n"),
+        std::string("#!/bin/bash\n#SBATCH -N 2 -w n[1-2]\nexport MASTER_ADDR=n1\nsrun python a.py\n"),
+        std::string("export MASTER_ADDR=10.1.2.3\n")})
+    EXPECT_EQ(found("fixed-address", script(fine)), Texts{}) << fine;
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

@@ -113,5 +113,13 @@ TEST(SameResults, OfTheRunsOfALoop) {
     EXPECT_EQ(found("same-results", script(fine)), Texts{}) << fine;
 }
 
+TEST(FirstOfArray, OfALoop) {
+  EXPECT_EQ(whole("first-of-array", script("LANGS=(a b c)\nfor L in $LANGS\ndo\n  python a.py $L\ndone\n")),
+            (Texts{"this loop has one turn, for the first element of LANGS",
+                   "$LANGS of an array is ${LANGS[0]}", "\"${LANGS[@]}\"", "bash(1), Arrays"}));
+  EXPECT_EQ(found("first-of-array", script("L=(a b c)\nfor x in \"${L[@]}\"; do python a.py $x; done\n")),
+            Texts{});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

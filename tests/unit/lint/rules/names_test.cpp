@@ -213,5 +213,17 @@ TEST(UnknownVariable, OfOtherLibrariesIsNotOurs) {
   EXPECT_EQ(found("unknown-variable", script("export HCCL_SOCKET_IFNAME=eth0\npython a.py\n")), Texts{});
 }
 
+TEST(UnknownVariable, SlipsInNamesThatAreSetOften) {
+  EXPECT_EQ(found("unknown-variable", script("export PYTHONBUFFERED=1\npython a.py\n")),
+            Texts{"error job.sh:1:8 PYTHONBUFFERED has no effect"});
+  EXPECT_EQ(found("unknown-variable", script("export TOKENIZER_PARALLELISM=false\npython a.py\n")),
+            Texts{"warning job.sh:1:8 nothing reads TOKENIZER_PARALLELISM, but TOKENIZERS_PARALLELISM is a "
+                  "variable"});
+  EXPECT_EQ(found("unknown-variable", script("export VLLM_LOG_LEVEL=WARNING\npython a.py\n")).size(), 1U);
+  EXPECT_EQ(
+      found("unknown-variable", script("export WANDB_NAME=a OMP_NUM_THREADS=8 HF_HOME=/x\npython a.py\n")),
+      Texts{});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

@@ -173,5 +173,16 @@ TEST(FixedPort, ThatCanBeGivenIfTheScriptAsksThere) {
   EXPECT_EQ(found("fixed-port", script(serve + "sleep 60\npython a.py\n")), Texts{});
 }
 
+TEST(EphemeralPort, OfRay) {
+  EXPECT_EQ(
+      whole("ephemeral-port", script("ray start --head --port=6379 --node-manager-port=53002 --block\n")),
+      (Texts{"--node-manager-port 53002 is one that outgoing connections get",
+             "if one has it already when Ray starts, Ray fails now and then: Linux takes the ports from "
+             "32768 to 60999 for them",
+             "a port below 32768", "ip(7), ip_local_port_range"}));
+  EXPECT_EQ(found("ephemeral-port", script("ray start --head --port=6379 --min-worker-port=10002 --block\n")),
+            Texts{});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

@@ -22,5 +22,15 @@ TEST(ErrorsElsewhere, IfTheFileComesBehind) {
     EXPECT_EQ(found("errors-elsewhere", script(fine)), Texts{}) << fine;
 }
 
+TEST(ErrorsOfTee, BehindThePipe) {
+  EXPECT_EQ(whole("errors-of-tee", script("python a.py | tee log 2> err\n")),
+            (Texts{"err gets the errors of tee, not those of the program",
+                   "a redirection belongs to the command that it stands behind", "PROGRAM 2> err | tee …",
+                   "bash(1), Redirection"}));
+  for (const std::string fine : {"python a.py 2> err | tee log\n", "python a.py 2>&1 | tee log 2> err\n",
+                                 "python a.py | tee log 2>/dev/null\n", "python a.py | tee log\n"})
+    EXPECT_EQ(found("errors-of-tee", script(fine)), Texts{}) << fine;
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

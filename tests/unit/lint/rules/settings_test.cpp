@@ -187,5 +187,44 @@ TEST(SetToItself, NotWhatReadHasSet) {
       Texts{});
 }
 
+TEST(SingleQuotes, ExpandNothing) {
+  EXPECT_EQ(whole("single-quotes", script("export XLA_FLAGS='--a=1 ${XLA_FLAGS}'\npython a.py\n")),
+            (Texts{"the value of XLA_FLAGS contains the text $XLA_FLAGS",
+                   "bash expands nothing in single quotes: what reads the variable gets this text",
+                   "double quotes", "bash(1), Quoting"}));
+  EXPECT_EQ(found("single-quotes", script("export HF_HOME='$SCRATCH/hf'\npython a.py\n")).size(), 1U);
+  for (const std::string fine :
+       {"export XLA_FLAGS=\"--a=1 ${XLA_FLAGS}\"\npython a.py\n", "export PS1='$PS1 > '\npython a.py\n",
+        "F='--a ${FLAGS}'\npython a.py\n", "export C='python $FILE'\neval \"$C\"\n"})
+    EXPECT_EQ(found("single-quotes", script(fine)), Texts{}) << fine;
+}
+
+TEST(OptionUnread, WhatTheUserGives) {
+  const std::string loop =
+      "while [[ $# -gt 0 ]]; do\n  case $1 in\n    --device)\n      device=\"$2\"\n      shift 2 ;;\n  "
+      "esac\ndone\n";
+  EXPECT_EQ(whole("option-unread", script(loop + "python a.py --device cpu\n")),
+            (Texts{"nothing reads device: what the user gives is lost",
+                   "the argument is accepted, and has no effect", "pass it on, or leave it out", ""}));
+  EXPECT_EQ(found("option-unread", script("SIZE=$1\npython a.py\n")),
+            Texts{"note job.sh:1:1 nothing reads SIZE: what the user gives is lost"});
+  EXPECT_EQ(found("unused", script("SIZE=$1\npython a.py\n")), Texts{});
+  for (const auto& fine :
+       {loop + "python a.py --device $device\n", std::string("export SIZE=$1\npython a.py\n"),
+        std::string("SIZE=$1\nexport SIZE\npython a.py\n"),
+        std::string("f() {\n  local model=$1\n  python a.py $model\n}\nf x\n")})
+    EXPECT_EQ(found("option-unread", script(fine)), Texts{}) << fine;
+}
+
+TEST(GivenOverwritten, WithoutEffect) {
+  const ScriptJob job{.variables = {"IMAGE=mine:1"}};
+  EXPECT_EQ(whole("given-overwritten", script("export IMAGE=theirs:2\npython a.py\n", job)),
+            (Texts{"--env IMAGE has no effect: the script sets IMAGE here",
+                   "what the user gives is overwritten", "IMAGE=${IMAGE:-…} keeps what is given", ""}));
+  for (const std::string fine : {"export IMAGE=${IMAGE:-theirs}\npython a.py\n",
+                                 "export IMAGE=x/$IMAGE\npython a.py\n", "python a.py $IMAGE\n"})
+    EXPECT_EQ(found("given-overwritten", script(fine, job)), Texts{}) << fine;
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

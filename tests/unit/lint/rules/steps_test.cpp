@@ -164,5 +164,35 @@ TEST(RankOfShell, NotIfEachTaskSetsItAgain) {
   EXPECT_EQ(found("rank-of-shell", script(begin + "srun python a.py\n")).size(), 1U);
 }
 
+TEST(ExportDrops, TheRestOfTheEnvironment) {
+  EXPECT_EQ(
+      whole("export-drops", script("sbatch --export=A=1,B=2 job.sbatch\n")),
+      (Texts{"the job gets only these variables, not the others of this environment",
+             "a list in --export replaces the environment: PATH, the modules and the virtual environment "
+             "are not passed on",
+             "--export=ALL,NAME=VALUE", "sbatch(1), srun(1), --export"}));
+  for (const std::string fine : {"sbatch --export=ALL,A=1 job.sbatch\n", "sbatch --export=NONE job.sbatch\n",
+                                 "sbatch --export ALL job.sbatch\n", "sbatch job.sbatch\n"})
+    EXPECT_EQ(found("export-drops", script(fine)), Texts{}) << fine;
+}
+
+TEST(Uncomputed, AProduct) {
+  EXPECT_EQ(whole("uncomputed", script("#!/bin/bash\n#SBATCH -N 2\nsrun --ntasks=2*4 python a.py\n")),
+            (Texts{"Slurm does not compute 2*4", "--ntasks takes a number: the step is refused",
+                   "$((A * B)) in the script, and its value here", "srun(1), --ntasks"}));
+  EXPECT_EQ(found("uncomputed", script("#!/bin/bash\n#SBATCH -N 2-4\nsrun -n $((2 * 4)) python a.py\n")),
+            Texts{});
+}
+
+TEST(ErrorsInValue, OfAnAddress) {
+  EXPECT_EQ(
+      whole("errors-in-value", script("HEAD_IP=$(srun -N1 -n1 hostname -I 2>&1)\npython a.py $HEAD_IP\n")),
+      (Texts{"the messages of srun become part of HEAD_IP",
+             "2>&1 adds what srun, or the site's prolog, prints as an error to the value", "leave out 2>&1",
+             "bash(1), Command Substitution"}));
+  for (const std::string fine : {"HEAD_IP=$(srun -N1 -n1 hostname -I)\n", "LOG=$(srun python a.py 2>&1)\n"})
+    EXPECT_EQ(found("errors-in-value", script(fine)), Texts{}) << fine;
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

@@ -121,5 +121,17 @@ TEST(OldLauncher, PassesTheLocalRankInAnArgument) {
   EXPECT_EQ(found("old-launcher", script("torchrun a.py\npython -m torch.distributed.run a.py\n")), Texts{});
 }
 
+TEST(LocalWorldSize, OfAllNodes) {
+  const std::string job = "#!/bin/bash\n#SBATCH --nodes=2 --ntasks-per-node=4\n";
+  EXPECT_EQ(
+      whole("local-world-size", script(job + "export LOCAL_WORLD_SIZE=$SLURM_NTASKS\nsrun python a.py\n")),
+      (Texts{"LOCAL_WORLD_SIZE is 8, but a node has 4 tasks",
+             "it is the number of processes of one node: libraries that divide ranks by it take several "
+             "nodes for one",
+             "LOCAL_WORLD_SIZE=$SLURM_NTASKS_PER_NODE", "torchrun documentation, Environment Variables"}));
+  EXPECT_EQ(found("local-world-size", script(job + "export LOCAL_WORLD_SIZE=4\nsrun python a.py\n")),
+            Texts{});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

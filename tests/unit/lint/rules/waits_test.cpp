@@ -173,5 +173,20 @@ TEST(EndlessWait, ForTheEndOfAServerIsNone) {
         << loop;
 }
 
+TEST(EndlessFollow, WhatWaitWaitsForToo) {
+  EXPECT_EQ(whole("endless-follow", script("python a.py > log &\ntail -f log &\nwait\n")),
+            (Texts{"the wait in line 3 waits for tail, too, which never ends",
+                   "the script goes on for ever after its programs have ended",
+                   "keep the process ids of the programs, and wait for these: wait $PID", "bash(1), wait"}));
+  EXPECT_EQ(found("endless-follow", script("nvidia-smi dmon > g.log &\npython a.py &\nwait\n")).size(), 1U);
+  // The script never ends: no exit code.
+  EXPECT_EQ(found("failure-unseen", script("python a.py &\npython b.py &\ntail -f log &\nwait\n")), Texts{});
+  for (const std::string fine :
+       {"python a.py > log & P=$!\ntail -f log &\nwait $P\n",
+        "tail -f log & T=$!\npython a.py\nkill $T\nwait\n",
+        "python a.py > log & P=$!\ntail -f --pid=$P log &\nwait\n", "tail -f log\nwait\n"})
+    EXPECT_EQ(found("endless-follow", script(fine)), Texts{}) << fine;
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

@@ -183,5 +183,16 @@ TEST(LostArguments, TheInnerShellHasNone) {
     EXPECT_EQ(with(fine), Texts{}) << fine;
 }
 
+TEST(NoCommand, ASignOfADiff) {
+  EXPECT_EQ(
+      whole("no-command", script("- python a.py\n")),
+      (Texts{"bash starts - as a program",
+             "it is not found, and the rest of the line does not run: a line of a diff, or a dash too much",
+             "leave it out", "bash(1), Command Execution; Definitions, name"}));
+  EXPECT_EQ(whole("no-command", script("LLaVA-HOME=/x\npython a.py\n")).at(1),
+            "the name of a variable has no dash: nothing is set");
+  EXPECT_EQ(found("no-command", script("A=1\npython a.py --x=1\n")), Texts{});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint
