@@ -304,9 +304,10 @@ std::optional<Guard> asks_for_given(const shell::Recording& recording, const Tra
   if (std::ranges::find(words, "") == words.end()) return std::nullopt;
   for (const auto& expanded : expansions_in(line)) {
     const auto is_it = [&](const std::string& entry) { return entry.starts_with(expanded.name + "="); };
+    // One that the script sets itself gets no other value by being given.
     const bool is_set = std::ranges::any_of(recording.environment, is_it) ||
                         std::ranges::any_of(recording.assignments, [&](const shell::Assignment& assigned) {
-                          return assigned.name == expanded.name && !assigned.value.empty();
+                          return assigned.name == expanded.name;
                         });
     if (is_set || !is_variable_name(expanded.name)) continue;
     guard.what = expanded.name + " is set";
@@ -323,7 +324,9 @@ std::optional<Guard> needs_success(const shell::Recording& recording) {
   const auto words = last == nullptr ? Words() : shell::words_of(last->text);
   static const shell::Options kNone{"exit", "return", "[", "[[", "test", "((", "cd", "set"};
   if (words.empty() || kNone.contains(words[0]) || last->line == 0) return std::nullopt;
-  Guard guard{.script = last->script, .line = last->line};
+  Guard guard;
+  guard.script = last->script;
+  guard.line = last->line;
   const auto equals = words[0].find('=');
   guard.what = equals == std::string::npos
                    ? text::printable(shell::program_name(words[0])) + " succeeds"

@@ -6,8 +6,11 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/registry.h"
 #include "base/text.h"
@@ -102,31 +105,50 @@ std::string place_of_error(const std::string& text) {
   return {};
 }
 
-void check_broken_json(const LintInput& input, Report& report) {
+/// Where the JSON in an argument is broken, and the option that it belongs to; empty if it is not.
+std::pair<std::string, std::string> broken_json_in(const shell::Words& words) {
   static const RE2 kBegins(R"re(^\{\s*"[^"]*"\s*:)re");
   static const RE2 kOfPython(R"re(:\s*(?:True|False|None)\b)re");
   static const RE2 kTakesJson(R"re((?i)json|kwargs|config|args|env|overrid|^-d$|^--data)re");
-  each_program(input, [&](const Program& program) {
-    for (std::size_t i = 1; i < program.words.size(); ++i) {
-      const auto option = option_of(program.words, i);
-      const auto& word = program.words[i];
-      const auto value = word.find('{') == std::string::npos ? std::string() : word.substr(word.find('{'));
-      const bool is_json = RE2::PartialMatch(value, kBegins) && text::trim(value).ends_with('}') &&
-                           RE2::PartialMatch(option, kTakesJson) && !RE2::PartialMatch(value, kOfPython);
-      const auto place = is_json ? place_of_error(value) : std::string();
-      if (place.empty()) continue;
-      return report.error(program.span,
-                          {fmt::format("the JSON of {} is broken at {}", text::printable(option), place),
-                           fmt::format("{} refuses it", shown_name(program)),
-                           "look for a comma or a quote that is missing before that place", ""});
-    }
-  });
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    const auto option = option_of(words, i);
+    const auto brace = words[i].find('{');
+    const auto value = brace == std::string::npos ? std::string() : words[i].substr(brace);
+    const bool is_json = RE2::PartialMatch(value, kBegins) && text::trim(value).ends_with('}') &&
+                         RE2::PartialMatch(option, kTakesJson) && !RE2::PartialMatch(value, kOfPython);
+    if (auto place = is_json ? place_of_error(value) : std::string(); !place.empty()) return {place, option};
+  }
+  return {};
+}
+
+void check_broken_json(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  std::set<std::uint32_t> told;
+  for (const auto& program : input.script->programs) {
+    const auto [place, option] = broken_json_in(program.words);
+    if (place.empty() || !told.insert(program.span.line).second) continue;
+    report.error(program.span,
+                 {fmt::format("the JSON of {} is broken at {}", text::printable(option), place),
+                  fmt::format("{} refuses it, or what it asks does", shown_name(program)),
+                  "look for a comma or a quote that is missing or too much before that place", ""});
+  }
+  for (const auto& file : input.script->own_files) {
+    const auto content = text::trim(file.text);
+    if (!file.path.ends_with(".json") || !content.starts_with('{') || content.contains("/rec/")) continue;
+    const auto place = place_of_error(std::string(content));
+    if (place.empty()) continue;
+    report.error(file.span,
+                 {fmt::format("the JSON in {} is broken at {}",
+                              text::printable(shell::program_name(file.path)), place),
+                  "the program that gets the file cannot parse it",
+                  "look for a comma or a quote that is missing or too much before that place", ""});
+  }
 }
 
 const Registered<Rule> broken_json_rule{{
     .order = 542,
     .name = "broken-json",
-    .title = "an argument that should be JSON",
+    .title = "an argument or a file that should be JSON",
     .explain =
         "Reported for values of options that take JSON, if they begin like a JSON object and cannot be "
         "parsed.",
@@ -296,7 +318,7 @@ const Registered<Rule> unread_arguments_rule{{
 void check_count_as_devices(const LintInput& input, Report& report) {
   if (!input.script) return;
   static const RE2 kCount(
-      R"re(\b((?:CUDA|HIP|ROCR|NVIDIA)_VISIBLE_DEVICES)=["']?\$\{?((?:SLURM_)?(?:NUM_|N_?)?(?:GPUS?|GPU_COUNT)(?:_PER_NODE|_ON_NODE|_PER_TASK|_COUNT)?|NPROC_PER_NODE|NUM_GPUS?|NGPUS?)\}?["']?(?:\s|;|$))re");
+      R"re(\b((?:CUDA|HIP|ROCR|NVIDIA)_VISIBLE_DEVICES)=["']?\$\{?(SLURM_GPUS(?:_PER_NODE|_ON_NODE|_PER_TASK)?|GPUS(?:_PER_NODE|_PER_TASK)?|(?:NUM_?|N_?)GPUS?(?:_PER_NODE)?|GPU_COUNT|NPROC_PER_NODE)\}?["']?(?:\s|;|$))re");
   static const RE2 kOneNumber(R"re(\d+)re");
   const SourceLines lines(input.script->file);
   for (const auto number : lines_of_commands(lines)) {
@@ -304,7 +326,7 @@ void check_count_as_devices(const LintInput& input, Report& report) {
     std::string count;
     if (!RE2::PartialMatch(lines.command(number), kCount, &devices, &count)) continue;
     // GPUS=0,1 is a list.
-    bool is_list = count == "GPUS" || count == "GPU";
+    bool is_list = count == "GPUS";
     for (const auto& environment : input.environments)
       for (const auto& setting : environment.settings)
         if (setting.name == count && setting.value)
@@ -398,6 +420,42 @@ const Registered<Rule> quotes_of_value_rule{{
     .explain = "ARGS=\"--name 'a'\" and then $ARGS: the program gets 'a' with its quotes.",
     .source = "bash(1), Quote Removal",
     .check = check_literal_quotes_of_value,
+}};
+
+void check_device_gap(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  static const RE2 kDevices(R"re(\b((?:CUDA|HIP|ROCR)_VISIBLE_DEVICES)=["']?(\d(?:,\d+)+))re");
+  const SourceLines lines(input.script->file);
+  for (const auto number : lines_of_commands(lines)) {
+    std::string name;
+    std::string list;
+    if (!RE2::PartialMatch(lines.line(number), kDevices, &name, &list)) continue;
+    std::vector<std::uint32_t> devices;
+    for (const auto& one : text::split(list, ','))
+      devices.push_back(text::whole_number<std::uint32_t>(one).value_or(0));
+    constexpr std::size_t kSeveral = 4;
+    const auto size = static_cast<std::uint32_t>(devices.size());
+    // 0 to N, with one left out: N is one too many for a node of N GPUs.
+    const bool is_shifted = devices.size() >= kSeveral && std::ranges::is_sorted(devices) &&
+                            devices.front() == 0 && devices.back() == size && size % 4 == 0;
+    if (!is_shifted) continue;
+    std::uint32_t missing = 0;
+    while (devices[missing] == missing) ++missing;
+    report.warning(
+        lines.whole(number),
+        {fmt::format("{} leaves out {}, and names {}", name, missing, devices.back()),
+         fmt::format("a node with {} GPUs has none with this index: CUDA ignores it and what follows", size),
+         fmt::format("0 to {}", size - 1), ""});
+  }
+}
+
+const Registered<Rule> device_gap_rule{{
+    .order = 576,
+    .name = "device-gap",
+    .title = "a list of GPUs that leaves one out and names one too many",
+    .explain = "Reported for lists from 0 to N with N indices.",
+    .source = "CUDA C++ Programming Guide, CUDA Environment Variables",
+    .check = check_device_gap,
 }};
 
 }  // namespace

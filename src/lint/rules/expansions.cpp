@@ -160,5 +160,85 @@ const Registered<Rule> literal_dollar_rule{{
     .check = check_literal_dollar,
 }};
 
+void check_tilde_in_quotes(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  static const shell::Options kOfFiles{"mkdir", "cd",    "pushd",  "cp", "mv",   "rm",
+                                       "ls",    "touch", "source", ".",  "cat",  "tail",
+                                       "rsync", "ln",    "bash",   "sh", "chmod"};
+  std::set<std::uint32_t> told;
+  for (const auto& command : input.script->commands) {
+    const auto found = std::find_if(command.words.begin() + 1, command.words.end(),
+                                    [](const auto& word) { return word.starts_with("~/"); });
+    if (!kOfFiles.contains(shell::program_name(command.words[0])) || found == command.words.end() ||
+        command.span.file != input.script->file || !told.insert(command.span.line).second)
+      continue;
+    report.error(
+        command.span,
+        {fmt::format("{} gets {}, with the ~", command.words[0], text::printable(*found)),
+         "bash expands ~ only outside of quotes: this is a directory called ~ here", "\"$HOME/…\"", ""});
+  }
+}
+
+const Registered<Rule> tilde_in_quotes_rule{{
+    .order = 577,
+    .name = "tilde-in-quotes",
+    .title = "a ~ in quotes",
+    .explain =
+        "\"~/x\" is not in the home directory. Reported for commands on files, also if a variable has the "
+        "path.",
+    .source = "bash(1), Tilde Expansion",
+    .check = check_tilde_in_quotes,
+}};
+
+void check_dollar_in_braces(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  static const RE2 kBraces(R"re((?:^|[\s"=/._-])\{\$(\w+)\})re");
+  static const RE2 kOfOthers(R"re(\b(?:awk|jq|python3?|perl|envsubst)\b|\$\{\{)re");
+  each_expanded(*input.script, [&](const SourceSpan& span, const std::string& text) {
+    std::string name;
+    if (RE2::PartialMatch(text, kOfOthers) || !RE2::PartialMatch(text, kBraces, &name)) return;
+    report.warning(span, {fmt::format("{{${0}}} is the value of {0} within braces", name),
+                          "the braces stay: they are part of the name", fmt::format("${{{}}}", name), ""});
+  });
+}
+
+const Registered<Rule> dollar_in_braces_rule{{
+    .order = 578,
+    .name = "dollar-in-braces",
+    .title = "{$NAME} where ${NAME} is meant",
+    .explain = "Braces with one word in them are characters.",
+    .source = "bash(1), Brace Expansion; Parameter Expansion",
+    .check = check_dollar_in_braces,
+}};
+
+void check_slash_in_sed(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  static const RE2 kReplaces(R"re(\bsed\s[^|;]*"s/[^/"]*/[^/"]*\$\{?(\w+)[^"]*/[a-zA-Z]*")re");
+  each_expanded(*input.script, [&](const SourceSpan& span, const std::string& text) {
+    std::string name;
+    if (!RE2::PartialMatch(text, kReplaces, &name)) return;
+    const auto has_path = [&](const Environment& environment) {
+      return std::ranges::any_of(environment.settings, [&](const Setting& one) {
+        return one.name == name && one.value && one.value->contains('/');
+      });
+    };
+    static const RE2 kOfPath(R"re((?i)(?:path|dir|folder|root|home)$)re");
+    if (!std::ranges::any_of(input.environments, has_path) && !RE2::PartialMatch(name, kOfPath)) return;
+    report.error(span, {fmt::format("a / in the value of {} ends the s command of sed", name),
+                        "sed fails with \"unknown option to `s'\", and the file stays as it is",
+                        "another delimiter: s|…|…|", ""});
+  });
+}
+
+const Registered<Rule> slash_in_sed_rule{{
+    .order = 579,
+    .name = "slash-in-sed",
+    .title = "a path in the replacement of s/…/…/",
+    .explain =
+        "Reported for variables with a / in their value, or whose name ends with PATH, DIR and the like.",
+    .source = "sed(1), s/regexp/replacement/",
+    .check = check_slash_in_sed,
+}};
+
 }  // namespace
 }  // namespace nlaunch::lint

@@ -352,15 +352,16 @@ const Registered<Rule> pkill_patterns_rule{{
 void check_kill_ignored(const LintInput& input, Report& report) {
   if (!input.script) return;
   static const RE2 kInt(
-      R"re((?:^|[;&|{(]|\bthen|\bdo)\s*kill\s+(?:-s\s+)?-?(?:SIG)?(?:INT|2)\s+(?:--\s+)?"?(\$[^\s;|&)]+))re");
+      R"re((?:^|[;&|{(]|\bthen|\bdo)\s*kill\s+(?:-s\s+)?-?(?:SIG)?(?:INT|2)\s+(?:--\s+)?"?\$\{?(!|\w+))re");
   static const RE2 kJobControl(R"re((?m)^\s*set\s+-\w*m)re");
+  const auto& text = input.script->file->text;
+  if (RE2::PartialMatch(text, kJobControl)) return;
   const SourceLines lines(input.script->file);
-  const bool starts =
-      std::ranges::any_of(input.script->programs, [](const Program& one) { return one.background; });
-  if (!starts || RE2::PartialMatch(input.script->file->text, kJobControl)) return;
   for (const auto number : lines_of_commands(lines)) {
     std::string whom;
-    if (!RE2::PartialMatch(lines.command(number), kInt, &whom) || whom == "$$" || whom == "$PPID") continue;
+    if (!RE2::PartialMatch(lines.command(number), kInt, &whom)) continue;
+    const bool of_background = whom == "!" || text.contains(whom + "=$!") || text.contains(whom + "=\"$!\"");
+    if (!of_background) continue;
     return report.note(
         lines.whole(number),
         {"what a script starts in the background ignores this signal",

@@ -590,9 +590,10 @@ void check_given_overwritten(const LintInput& input, Report& report) {
                one.value && *one.value != value;
       });
       if (set == environment.settings.end()) continue;
-      const auto line = set->span.source_line();
-      static const RE2 kUses(R"re(\$\{?)re");
-      if (line.contains("$" + name) || line.contains("${" + name)) continue;
+      const std::string line(text::trim(set->span.source_line()));
+      const bool alone =
+          line.starts_with("export " + name + "=") || (line.starts_with(name + "=") && assigns_alone(line));
+      if (!alone || line.contains("$" + name) || line.contains("${" + name)) continue;
       report.note(set->span, {fmt::format("--env {0} has no effect: the script sets {0} here", name),
                               "what the user gives is overwritten",
                               fmt::format("{0}=${{{0}:-…}} keeps what is given", name), ""});

@@ -390,5 +390,34 @@ const Registered<Rule> shifted_away_rule{{
     .check = check_shifted_away,
 }};
 
+void check_getopts(const LintInput& input, Report& report) {
+  if (!input.script) return;
+  const SourceLines lines(input.script->file);
+  static const RE2 kLoop(R"re(^\s*while\s+getopts\s+["']?([A-Za-z0-9:]+)["']?\s+(\w+))re");
+  static const RE2 kCase(R"re(^\s*["']?([A-Za-z])["']?\s*\))re");
+  for (std::uint32_t begin = 1; begin <= lines.count(); ++begin) {
+    std::string options;
+    std::string variable;
+    if (!RE2::PartialMatch(lines.line(begin), kLoop, &options, &variable)) continue;
+    for (auto at = begin + 1; at <= lines.count() && !text::trim(lines.line(at)).starts_with("done"); ++at) {
+      std::string letter;
+      if (!RE2::PartialMatch(lines.line(at), kCase, &letter) || options.contains(letter)) continue;
+      report.error(lines.whole(at),
+                   {fmt::format("getopts in line {} does not know -{}", begin, letter),
+                    "it reports an illegal option, and this case is never reached",
+                    fmt::format("{} in the list of getopts, with a : if it has a value", letter), ""});
+    }
+  }
+}
+
+const Registered<Rule> getopts_rule{{
+    .order = 580,
+    .name = "getopts",
+    .title = "an option that getopts does not list",
+    .explain = "Reported for a case of `while getopts` whose letter is not in its list.",
+    .source = "bash(1), getopts",
+    .check = check_getopts,
+}};
+
 }  // namespace
 }  // namespace nlaunch::lint

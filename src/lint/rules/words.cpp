@@ -84,6 +84,14 @@ void check_blanks_around_equals(const LintInput& input, Report& report) {
   if (!input.script) return;
   for (const auto& command : input.script->commands) {
     const auto& words = command.words;
+    if (words.size() > 2 && words[0] == "export" && words[2] == "=" && is_variable_name(words[1])) {
+      report.error(command.span,
+                   {fmt::format("this exports {} as it is, and then fails at =", words[1]),
+                    "an assignment must not have spaces around =: the variable keeps its value, or "
+                    "is not set",
+                    fmt::format("export {}=…", words[1]), ""});
+      continue;
+    }
     if (words.size() < 2 || words[1] != "=" || !is_variable_name(words[0]) ||
         is_command(*input.script, words[0]) || is_quoted(command.span, words[0]))
       continue;

@@ -30,8 +30,9 @@ TEST(BrokenJson, OfAnOption) {
       whole("broken-json",
             script("ray job submit --runtime-env-json='{\"env_vars\": {\n\"A\": \"1\"\n\"B\": \"2\"}}' -- "
                    "python a.py\n")),
-      (Texts{"the JSON of --runtime-env-json is broken at line 3, column 3", "ray job refuses it",
-             "look for a comma or a quote that is missing before that place", "RFC 8259"}));
+      (Texts{"the JSON of --runtime-env-json is broken at line 3, column 3",
+             "ray job refuses it, or what it asks does",
+             "look for a comma or a quote that is missing or too much before that place", "RFC 8259"}));
   EXPECT_EQ(found("broken-json", script("vllm serve m --hf-overrides '{\"a\": 1,}'\n")).size(), 1U);
   for (const std::string fine : {"vllm serve m --hf-overrides '{\"a\": 1}'\n",
                                  "python a.py --config '{\"a\": True}'\n", "python a.py '{\"a\": b}'\n",
@@ -89,7 +90,7 @@ TEST(CountAsDevices, OfSlurmOrTheScript) {
       1U);
   for (const std::string fine :
        {"GPUS=0,1\nCUDA_VISIBLE_DEVICES=$GPUS python a.py\n",
-        "GPU=0\nCUDA_VISIBLE_DEVICES=$GPU python a.py\n", "CUDA_VISIBLE_DEVICES=$SLURM_LOCALID python a.py\n",
+        "GPU=4\nCUDA_VISIBLE_DEVICES=$GPU python a.py\n", "CUDA_VISIBLE_DEVICES=$SLURM_LOCALID python a.py\n",
         "for NUM_GPU in 0 1; do CUDA_VISIBLE_DEVICES=$i python a.py; done\n"})
     EXPECT_EQ(found("count-as-devices", script(fine)), Texts{}) << fine;
 }
@@ -127,6 +128,17 @@ TEST(QuotesOfValue, WithinAVariable) {
   for (const std::string fine : {"python a.py --name 'a'\n", "python a.py \"'a'\"\n",
                                  "A=x\npython a.py --n=\"$A\"\n", "ssh h \"'a'\"\n"})
     EXPECT_EQ(found("quotes-of-value", script(fine)), Texts{}) << fine;
+}
+
+TEST(DeviceGap, OneTooMany) {
+  EXPECT_EQ(whole("device-gap", script("export CUDA_VISIBLE_DEVICES=0,1,3,4\npython a.py\n")),
+            (Texts{"CUDA_VISIBLE_DEVICES leaves out 2, and names 4",
+                   "a node with 4 GPUs has none with this index: CUDA ignores it and what follows", "0 to 3",
+                   "CUDA C++ Programming Guide, CUDA Environment Variables"}));
+  for (const std::string fine :
+       {"CUDA_VISIBLE_DEVICES=0,1,2,3 python a.py\n", "CUDA_VISIBLE_DEVICES=1,2,3,4 python a.py\n",
+        "CUDA_VISIBLE_DEVICES=0,2 python a.py\n", "CUDA_VISIBLE_DEVICES=0,2,4,6 python a.py\n"})
+    EXPECT_EQ(found("device-gap", script(fine)), Texts{}) << fine;
 }
 
 }  // namespace

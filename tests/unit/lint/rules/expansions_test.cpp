@@ -54,5 +54,35 @@ TEST(LiteralDollar, OfAKill) {
     EXPECT_EQ(found("literal-dollar", script(fine)), Texts{}) << fine;
 }
 
+TEST(TildeInQuotes, OfAFile) {
+  EXPECT_EQ(whole("tilde-in-quotes", script("OUT=\"~/out\"\nmkdir -p $OUT\npython a.py\n")),
+            (Texts{"mkdir gets ~/out, with the ~",
+                   "bash expands ~ only outside of quotes: this is a directory called ~ here", "\"$HOME/…\"",
+                   "bash(1), Tilde Expansion"}));
+  for (const std::string fine :
+       {"mkdir -p ~/out\n", "OUT=~/out\nmkdir -p $OUT\n", "python a.py --out '~/out'\n"})
+    EXPECT_EQ(found("tilde-in-quotes", script(fine)), Texts{}) << fine;
+}
+
+TEST(DollarInBraces, StayThere) {
+  EXPECT_EQ(whole("dollar-in-braces", script("ID=1\ncat slurm-{$ID}.out\npython a.py\n")),
+            (Texts{"{$ID} is the value of ID within braces", "the braces stay: they are part of the name",
+                   "${ID}", "bash(1), Brace Expansion; Parameter Expansion"}));
+  for (const std::string fine : {"cat slurm-${ID}.out\n", "ls {$A,$B}\n", "awk '{$1}' x\n", "f() {$X; }\n"})
+    EXPECT_EQ(found("dollar-in-braces", script(fine)), Texts{}) << fine;
+}
+
+TEST(SlashInSed, APathAsReplacement) {
+  EXPECT_EQ(
+      whole("slash-in-sed", script("OUT=/data/x\nsed -i \"s/OUTPUT/$OUT/g\" c.yaml\npython a.py c.yaml\n")),
+      (Texts{"a / in the value of OUT ends the s command of sed",
+             "sed fails with \"unknown option to `s'\", and the file stays as it is",
+             "another delimiter: s|…|…|", "sed(1), s/regexp/replacement/"}));
+  EXPECT_EQ(found("slash-in-sed", script("sed \"s/X/${MODEL_PATH}/\" a > b\n")).size(), 1U);
+  for (const std::string fine : {"OUT=/x\nsed -i \"s|OUTPUT|$OUT|g\" c.yaml\n",
+                                 "N=4\nsed -i \"s/N/$N/g\" c.yaml\n", "sed -i 's/a/b/' c.yaml\n"})
+    EXPECT_EQ(found("slash-in-sed", script(fine)), Texts{}) << fine;
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

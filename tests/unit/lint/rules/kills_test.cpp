@@ -137,8 +137,9 @@ TEST(KillIgnored, AnInterrupt) {
              "a wait for it does not end",
              "kill -TERM", "bash(1), SIGNALS"}));
   EXPECT_EQ(found("kill-ignored", script("python a.py & P=$!\nkill -2 \"$P\"\n")).size(), 1U);
-  for (const std::string fine : {"python a.py & P=$!\nkill $P\n", "python a.py & P=$!\nkill -9 $P\n",
-                                 "set -m\npython a.py & P=$!\nkill -INT $P\n", "kill -INT $P\npython a.py\n"})
+  for (const std::string fine :
+       {"python a.py & P=$!\nkill $P\n", "python a.py & P=$!\nkill -9 $P\n",
+        "set -m\npython a.py & P=$!\nkill -INT $P\n", "P=$(pgrep vllm)\nkill -INT $P\npython a.py\n"})
     EXPECT_EQ(found("kill-ignored", script(fine)), Texts{}) << fine;
 }
 

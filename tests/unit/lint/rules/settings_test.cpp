@@ -221,8 +221,9 @@ TEST(GivenOverwritten, WithoutEffect) {
   EXPECT_EQ(whole("given-overwritten", script("export IMAGE=theirs:2\npython a.py\n", job)),
             (Texts{"--env IMAGE has no effect: the script sets IMAGE here",
                    "what the user gives is overwritten", "IMAGE=${IMAGE:-…} keeps what is given", ""}));
-  for (const std::string fine : {"export IMAGE=${IMAGE:-theirs}\npython a.py\n",
-                                 "export IMAGE=x/$IMAGE\npython a.py\n", "python a.py $IMAGE\n"})
+  for (const std::string fine :
+       {"export IMAGE=${IMAGE:-theirs}\npython a.py\n", "export IMAGE=x/$IMAGE\npython a.py\n",
+        "IMAGE=a python a.py\n", "python a.py $IMAGE\n"})
     EXPECT_EQ(found("given-overwritten", script(fine, job)), Texts{}) << fine;
 }
 

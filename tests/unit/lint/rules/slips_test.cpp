@@ -119,5 +119,16 @@ TEST(ShiftedAway, AllArguments) {
     EXPECT_EQ(found("shifted-away", script(fine)), Texts{}) << fine;
 }
 
+TEST(Getopts, ALetterThatIsNotListed) {
+  const std::string begin = "while getopts \"m:n:\" opt; do\n  case $opt in\n    m) M=$OPTARG ;;\n";
+  EXPECT_EQ(whole("getopts", script(begin + "    j) J=$OPTARG ;;\n  esac\ndone\npython a.py $M $J\n")),
+            (Texts{"getopts in line 1 does not know -j",
+                   "it reports an illegal option, and this case is never reached",
+                   "j in the list of getopts, with a : if it has a value", "bash(1), getopts"}));
+  EXPECT_EQ(found("getopts",
+                  script(begin + "    n) N=$OPTARG ;;\n    *) exit 1 ;;\n  esac\ndone\npython a.py $M $N\n")),
+            Texts{});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint

@@ -194,5 +194,10 @@ TEST(NoCommand, ASignOfADiff) {
   EXPECT_EQ(found("no-command", script("A=1\npython a.py --x=1\n")), Texts{});
 }
 
+TEST(BlanksAroundEquals, BehindExport) {
+  EXPECT_EQ(found("blanks-around-equals", script("export ENV_PATH = \"/x\"\npython a.py\n")),
+            Texts{"error job.sh:1:1 this exports ENV_PATH as it is, and then fails at ="});
+}
+
 }  // namespace
 }  // namespace nlaunch::lint
