@@ -242,6 +242,21 @@ std::optional<Guard> reckons_with_variable(const shell::Recording& recording) {
   return std::nullopt;
 }
 
+/// A file that the script sources and that is not here; empty if there is none.
+std::string sourced_and_not_here(const shell::Recording& recording) {
+  const auto known = std::ranges::find_if(recording.unread, &shell::Absent::is_sourced);
+  if (known != recording.unread.end()) return known->name;
+  if (!recording.sourced.empty()) return recording.sourced.front().name;
+  for (const auto& one : recording.traced) {
+    const auto words = shell::words_of(one.text);
+    std::error_code error;
+    if (words.size() > 1 && is_any_of(words[0], {"source", "."}) && words[1].starts_with('/') &&
+        !fs::exists(words[1], error))
+      return words[1];
+  }
+  return {};
+}
+
 /// "job.sh: line 7: DATA: unbound variable", "job.sh: line 7: DATA: parameter null or not set", "job.sh: line
 /// 7: $1: unbound variable".
 std::optional<Guard> asks_for_variable(const shell::Recording& recording) {
@@ -267,10 +282,7 @@ std::optional<Guard> asks_for_variable(const shell::Recording& recording) {
   // torchrun sets these for what it starts.
   static const shell::Options kOfLauncher{"RANK",        "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE",
                                           "MASTER_ADDR", "MASTER_PORT"};
-  const auto sourced = std::ranges::find_if(recording.unread, &shell::Absent::is_sourced);
-  const auto file = sourced != recording.unread.end() ? sourced->name
-                    : recording.sourced.empty()       ? std::string()
-                                                      : recording.sourced.front().name;
+  const auto file = sourced_and_not_here(recording);
   guard.unbound = guard.unbound && file.empty() && !kOfLauncher.contains(name);
   guard.what = file.empty() ? name + " is set"
                             : fmt::format("{} sets {}", text::printable(shell::program_name(file)), name);

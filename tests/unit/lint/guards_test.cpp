@@ -91,6 +91,15 @@ TEST(Guards, VariablesWithoutWhichTheScriptEnds) {
             (Texts{"warning job.sh:3:8 nothing sets n_nodes", "note job.sh:3:23 nothing sets OUT_DIR"}));
 }
 
+TEST(Guards, VariablesThatAFileOfTheClusterSets) {
+  const auto input = script("set -u\nsource /repo/nlaunch-nowhere/funcs.sh\npython a.py $OUT_DIR\n");
+  EXPECT_EQ(found("unset", input), Texts{});
+  EXPECT_EQ(
+      input.script->unread.back().message,
+      "lint assumed that funcs.sh sets OUT_DIR: without that, the script does not get to its end on this "
+      "machine");
+}
+
 TEST(Guards, ArgumentsThatTheUserGives) {
   EXPECT_EQ(unread("if [ $# -ne 2 ]; then\n  exit 1\nfi\npython a.py $1 $2\n"),
             assumed("1:1", "it gets 2 arguments"));
