@@ -192,9 +192,9 @@ void add_unbound(const std::vector<Guard>& guards, const SourceLines& lines, con
                  Script& script) {
   std::error_code error;
   const auto own = fs::absolute(path, error).native();
-  constexpr std::size_t kMost = 3;
+  const auto most = script.unset.size() + 3;
   for (const auto& guard : guards) {
-    if (script.unset.size() >= kMost) return;
+    if (script.unset.size() >= most) return;
     if (!guard.unbound || fs::absolute(guard.script, error).native() != own) continue;
     const auto name = guard.variables.front().substr(0, guard.variables.front().find('='));
     script.unset.push_back({.name = name,

@@ -524,7 +524,7 @@ const Registered<Rule> fewer_tasks_rule{{
     .name = "fewer-tasks",
     .title = "fewer tasks than nodes",
     .explain = "--ntasks is for the whole job, not for a node.",
-    .source = "Slurm, src/common/slurm_opt.c@24.05; sbatch(1), --ntasks",
+    .source = "Slurm, src/sbatch/opt.c; sbatch(1), --ntasks",
     .check = check_fewer_tasks,
 }};
 

@@ -408,7 +408,7 @@ const Registered<Rule> conda_words_rule{{
     .name = "conda-words",
     .title = "conda activate with more than one environment",
     .explain = "conda activate refuses additional arguments.",
-    .source = "conda/activate.py, Activator._parse_and_set_args@24.9",
+    .source = "docs.conda.io, Managing environments",
     .check = check_conda_words,
 }};
 
@@ -439,7 +439,7 @@ const Registered<Rule> conda_nounset_rule{{
     .name = "conda-nounset",
     .title = "conda activate or ~/.bashrc under set -u",
     .explain = "Files that were written for interactive shells do not expect set -u.",
-    .source = "conda issue 8186; bash(1), set -u",
+    .source = "bash(1), set -u",
     .check = check_conda_nounset,
 }};
 

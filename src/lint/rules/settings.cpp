@@ -521,7 +521,7 @@ std::string variable_in_quotes(const Setting& setting) {
   if (!setting.value || !RE2::PartialMatch(*setting.value, kVariable, &bare, &braced)) return {};
   const auto line = std::string(setting.span.source_line());
   const auto& name = bare.empty() ? braced : bare;
-  const RE2 quoted(fmt::format(R"re({}='[^']*\$\{{?{}\b)re", setting.name, name));
+  const RE2 quoted(fmt::format(R"re({}='[^']*\$\{{?{}\b)re", RE2::QuoteMeta(setting.name), name));
   return RE2::PartialMatch(line, quoted) ? name : std::string();
 }
 

@@ -267,7 +267,7 @@ TEST(FewerTasks, ThanNodes) {
             (Texts{"1 task for 4 nodes",
                    "Slurm gives the job no more nodes than it has tasks: \"can't run 1 processes on 4 nodes, "
                    "setting nnodes to 1\"",
-                   "--ntasks-per-node=1", "Slurm, src/common/slurm_opt.c@24.05; sbatch(1), --ntasks"}));
+                   "--ntasks-per-node=1", "Slurm, src/sbatch/opt.c; sbatch(1), --ntasks"}));
   for (const std::string fine : {"-N 4 -n 4", "-N 4 --ntasks-per-node=1", "-n 1", "-N 1-4 -n 1"})
     EXPECT_EQ(found("fewer-tasks", script("#!/bin/bash\n#SBATCH " + fine + "\nsrun python a.py\n")), Texts{})
         << fine;
